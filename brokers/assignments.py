@@ -1,6 +1,6 @@
 """The queue of assignments of replicas to directories, which the controller gets in batches (KIP-858).
 
-Sans-IO: the caller (directory_reports) checks `Assignments.due_ms`, sends the request of `take` and reports the
+Sans-IO: the caller (`DirectoryReports`) checks `Assignments.due_ms`, sends the request of `take` and reports the
 response.
 """
 

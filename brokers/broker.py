@@ -25,9 +25,8 @@ from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.shared_replication import SharedReplication
 from mockraft.brokers.moves.replica_moves import ReplicaMoves
 from mockraft.brokers.node import BrokerNode
-from mockraft.brokers.shell.outage import Outage
 from mockraft.brokers.shell.shell import REAL_CLOCK, Shell
-from mockraft.brokers.shell.socket_links import SocketLinks
+from mockraft.brokers.shell.socket_links import Outage, SocketLinks
 from mockraft.kafka_api.clock import Clock
 from mockraft.wire.connection import endpoint_of
 

@@ -13,7 +13,7 @@ from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.kafka_api.options import check_option
 from mockraft.releases import release
 from mockraft.wire import api_keys, messages
-from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.client_security import PROTOCOLS, ClientSecurity
 from mockraft.wire.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
@@ -157,3 +157,31 @@ def registration_of(
             worded.cordoned_log_dirs = in_java_order(cordoned_dirs)
             return cast(BrokerRegistrationRequest, worded)
     return request
+
+
+def static_configs(config: BrokerConfig) -> dict[str, str]:
+    """Return keys and values, including `config.properties`; unset keys with default values are left out."""
+    controllers = config.controller_listener_name
+    named = [f"{each.name}:{_protocol(each)}" for each in config.listeners]
+    protocol = "PLAINTEXT"
+    if config.security is not None:
+        ends = ("SSL" if config.security.tls is not None else "PLAINTEXT",)
+        protocol = "_".join(("SASL", *ends) if config.security.login is not None else ends)
+    values = {
+        "process.roles": "broker",
+        "node.id": str(config.broker_id),
+        "controller.quorum.bootstrap.servers": ",".join(f"{host}:{port}" for host, port in config.bootstrap),
+        "controller.listener.names": controllers,
+        "listeners": ",".join(f"{each.name}://{each.host}:{each.port}" for each in config.listeners),
+        "listener.security.protocol.map": ",".join([f"{controllers}:{protocol}", *named]),
+        "log.dirs": ",".join(log_dir.path for log_dir in config.log_dirs),
+    }
+    if config.rack is not None:
+        values["broker.rack"] = config.rack
+    if config.cordoned_log_dirs:
+        values["cordoned.log.dirs"] = config.cordoned_log_dirs
+    return values | dict(config.properties)
+
+
+def _protocol(listener: Listener) -> str:
+    return PROTOCOLS[listener.security_protocol]

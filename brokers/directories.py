@@ -14,20 +14,27 @@ from typing import TYPE_CHECKING, Protocol
 from mockraft.brokers import lifecycle
 from mockraft.brokers.assignments import Assignments, ReplicaKey
 from mockraft.brokers.core import Component, Core
-from mockraft.brokers.directory_reports import DirectoryReports
 from mockraft.brokers.disks.io_errors import Scope, classify
 from mockraft.brokers.lifecycle import BrokerState, End
-from mockraft.brokers.log_dirs.cordoning import CordoningError, cordoned_paths
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
-from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
-from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
+from mockraft.brokers.log_dirs.placement import (
+    CordoningError,
+    DirectoryAt,
+    NewReplica,
+    candidates,
+    cordoned_paths,
+    in_kafkas_order,
+)
 from mockraft.releases import Behaviour
+from mockraft.wire import error_codes
 from mockraft.wire.directory_ids import LOST, UNASSIGNED
+from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
     from mockraft.brokers.log_dirs.log_dir import LogDir
     from mockraft.brokers.metadata.metadata_view import Replica
+
 
 SHUTDOWN_TIMEOUT_MS = 300_000
 
@@ -405,3 +412,52 @@ def _is_restartable(replica: Replica | None, broker_id: int) -> bool:
     replica without any other copy stays lost, so that its data can still be recovered by hand.
     """
     return replica is not None and replica.leader not in (-1, broker_id) and broker_id not in replica.isr
+
+
+class DirectoryReports:
+    """Sends `assignments` when they are due, one request at a time; `on_progress` is called after each."""
+
+    def __init__(self, core: Core, assignments: Assignments, on_progress: Callable[[], None]) -> None:
+        self._core = core
+        self._assignments = assignments
+        self._on_progress = on_progress
+        self.channel = core.channel("directory-assignments")
+
+    def assign(
+        self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None
+    ) -> None:
+        """Report that a replica is in this directory; `on_accepted` is called on confirmation."""
+        _log.debug("broker %d: assigns %s-%d: %s", self._core.config.broker_id, key[0].hex(), key[1], reason)
+        self._assignments.add(key, directory_id, self._core.kernel.now_ms, on_accepted)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        due_ms, kernel = self._assignments.due_ms, self._core.kernel
+        if due_ms is not None:
+            kernel.after("assignments", due_ms - kernel.now_ms, self._send)
+
+    def _send(self) -> None:
+        core = self._core
+        registration = core.view.registration
+        epoch = registration.broker_epoch if registration else -1
+        request = self._assignments.take(core.config.broker_id, epoch, core.view.replicas)
+        if request is None:
+            self._continue()
+            return
+        _log.info("broker %d: QueuedReplicaToDirAssignments=%d", core.config.broker_id, self._assignments.queued)
+        self.channel.send(lambda _: request, self._answered, self._failed)
+
+    def _answered(self, response: AssignReplicasToDirsResponse) -> None:
+        self._assignments.answered(response, self._core.kernel.now_ms)
+        if response.error_code != error_codes.NONE:
+            self._core.refusals[error_codes.name(response.error_code)] += 1
+        self._continue()
+
+    def _failed(self, error: Exception) -> None:
+        self._core.count_refusal(error)
+        self._assignments.failed(self._core.kernel.now_ms)
+        self._continue()
+
+    def _continue(self) -> None:
+        self._schedule()
+        self._on_progress()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 from mockraft.wire import error_codes
 from mockraft.wire.connection import FRAME_BYTES_MAX
 from mockraft.wire.message import Message, field_names
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from mockraft.wire.connection import Request
+
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a client that did not authenticate."""
@@ -171,3 +174,18 @@ class RequestContext:
     def listener(self) -> str:
         """Name of the listener."""
         return self.client.listener
+
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN."""
+
+
+def is_valid(request: ApiVersionsRequest, version: int) -> bool:
+    """Return True if the client software's name and version are valid (ApiVersionsRequest.isValid).
+
+    Since version 5 also a cluster id and a node id (-1: none) are given together or not at all.
+    """
+    if version >= 5 and (request.cluster_id is None) != (request.node_id == -1):
+        return False
+    names = (request.client_software_name, request.client_software_version)
+    return version < 3 or all(_SOFTWARE.fullmatch(name) for name in names)

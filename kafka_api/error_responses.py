@@ -1,124 +1,96 @@
-"""Error responses of APIs that both controllers and brokers have: getErrorResponse of Kafka's request classes.
+"""Error responses that name the items of a request: getErrorResponse of Kafka's request classes.
 
-All but one import their classes when they are called: otherwise the first request for CreateTopics would wait until
-the messages of twelve other APIs are imported.
+Those of APIs that both controllers and brokers have look for their classes when they are called: otherwise the first
+request for CreateTopics would wait until the messages of twelve other APIs are imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft.kafka_api.api import ResponseT
 from mockraft.wire import error_codes, messages
-from mockraft.wire.message import Message
-from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from mockraft.wire.message import Message, Struct, field_names, item_class
+from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse
 
 if TYPE_CHECKING:
-    from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
-    from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
-    from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
-    from mockraft.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
     from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
     from mockraft.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
     from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
     from mockraft.wire.messages.delete_topics_response import DeleteTopicsResponse
-    from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
-    from mockraft.wire.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse
-    from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
-    from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-    from mockraft.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 
 
-def _for_each(asked: str, results: str, item: str, *copied: str) -> Callable[[Message, int, str | None], Any]:
-    """Return the form with the error for each item that was asked; `copied` are the fields that name the item."""
+class Items(NamedTuple):
+    """A list in a request and the list for it in the response, whose items have the fields `names` in common.
 
-    def error(request: Message, error_code: int, message: str | None) -> Any:
-        response: Any = messages.response(request.api_key)
-        result = getattr(import_module(response.__module__), item)
-        names = [{name: getattr(each, name) for name in copied} for each in getattr(request, asked)]
-        return response(**{results: [result(error_code=error_code, error_message=message, **each) for each in names]})
+    Values that are no structs, such as numbers of partitions, become the only field of `names`.
+    """
+
+    asked: str
+    results: str
+    names: tuple[str, ...] = ()
+
+
+def error_for_each(
+    response: type[ResponseT] | None, *levels: Items, **fixed: int
+) -> Callable[[Message, int, str | None], ResponseT]:
+    """Return the error form with these lists, each inside the items of the one before it.
+
+    The error, its message and `fixed` are in all parts of the response that have such fields. Without `response` it is
+    looked for when the form is used.
+    """
+
+    def error(request: Message, error_code: int, message: str | None) -> ResponseT:
+        cls: Any = response or messages.response(request.api_key)
+        found: ResponseT = _failed(cls, request, levels, {"error_code": error_code, "error_message": message, **fixed})
+        return found
 
     return error
 
 
+def _failed(cls: type[Struct], asked: Any, levels: Sequence[Items], errors: dict[str, Any], **names: Any) -> Any:
+    fields = {name: value for name, value in errors.items() if name in field_names(cls)}
+    if levels:
+        level, *inner = levels
+        item = item_class(cls, level.results)
+        fields[level.results] = [
+            _failed(item, each, inner, errors, **_named(each, level.names))
+            for each in getattr(asked, level.asked) or ()
+        ]
+    made: Callable[..., Any] = cls
+    return made(**fields, **names)
+
+
+def _named(item: Any, names: Sequence[str]) -> dict[str, Any]:
+    if isinstance(item, Struct):
+        return {name: getattr(item, name) for name in names}
+    return {names[0]: item}
+
+
 _RESOURCE = ("resource_type", "resource_name")
 
-alter_configs = _for_each("resources", "responses", "AlterConfigsResourceResponse", *_RESOURCE)
+alter_configs = error_for_each(None, Items("resources", "responses", _RESOURCE))
 incremental_alter_configs = alter_configs
-create_acls = _for_each("creations", "results", "AclCreationResult")
-delete_acls = _for_each("filters", "filter_results", "DeleteAclsFilterResult")
-create_partitions = _for_each("topics", "results", "CreatePartitionsTopicResult", "name")
-create_topics = _for_each("topics", "topics", "CreatableTopicResult", "name")
+create_acls = error_for_each(None, Items("creations", "results"))
+delete_acls = error_for_each(None, Items("filters", "filter_results"))
+create_partitions = error_for_each(None, Items("topics", "results", ("name",)))
+create_topics = error_for_each(None, Items("topics", "topics", ("name",)))
+alter_partition_reassignments = error_for_each(
+    None, Items("topics", "responses", ("name",)), Items("partitions", "partitions", ("partition_index",))
+)
+list_partition_reassignments = error_for_each(
+    None, Items("topics", "topics", ("name",)), Items("partition_indexes", "partitions", ("partition_index",))
+)
+describe_user_scram_credentials = error_for_each(None, Items("users", "results"))
+_alter_client_quotas = error_for_each(
+    None, Items("entries", "entries"), Items("entity", "entity", ("entity_type", "entity_name"))
+)
 
 
-def alter_client_quotas(
-    request: AlterClientQuotasRequest, error_code: int, _message: str | None
-) -> AlterClientQuotasResponse:
+def alter_client_quotas(request: Message, error_code: int, _message: str | None) -> Any:
     """Return the error for each entry of the request, with the code's default message."""
-    from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
-
-    return AlterClientQuotasResponse(
-        entries=[
-            EntryData(
-                error_code=error_code,
-                error_message=error_codes.message(error_code),
-                entity=[EntityData(entity_type=e.entity_type, entity_name=e.entity_name) for e in entry.entity],
-            )
-            for entry in request.entries
-        ]
-    )
-
-
-def alter_partition_reassignments(
-    request: AlterPartitionReassignmentsRequest, error_code: int, message: str | None
-) -> AlterPartitionReassignmentsResponse:
-    """Return the error for the request and for each of its partitions."""
-    from mockraft.wire.messages.alter_partition_reassignments_response import (
-        AlterPartitionReassignmentsResponse,
-        ReassignablePartitionResponse,
-        ReassignableTopicResponse,
-    )
-
-    return AlterPartitionReassignmentsResponse(
-        error_code=error_code,
-        error_message=message,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ReassignablePartitionResponse(
-                        partition_index=each.partition_index, error_code=error_code, error_message=message
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ],
-    )
-
-
-def list_partition_reassignments(
-    request: ListPartitionReassignmentsRequest, error_code: int, message: str | None
-) -> ListPartitionReassignmentsResponse:
-    """Return the error for the request."""
-    from mockraft.wire.messages.list_partition_reassignments_response import (
-        ListPartitionReassignmentsResponse,
-        OngoingPartitionReassignment,
-        OngoingTopicReassignment,
-    )
-
-    return ListPartitionReassignmentsResponse(
-        error_code=error_code,
-        error_message=message,
-        topics=[
-            OngoingTopicReassignment(
-                name=topic.name,
-                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics or ()
-        ],
-    )
+    return _alter_client_quotas(request, error_code, error_codes.message(error_code))
 
 
 def alter_user_scram_credentials(
@@ -152,42 +124,6 @@ def delete_topics(request: DeleteTopicsRequest, error_code: int, _message: str |
     return DeleteTopicsResponse(responses=named + identified)
 
 
-def describe_user_scram_credentials(
-    request: DescribeUserScramCredentialsRequest, error_code: int, message: str | None
-) -> DescribeUserScramCredentialsResponse:
-    """Return the error at the top level and for each user, without names."""
-    from mockraft.wire.messages.describe_user_scram_credentials_response import (
-        DescribeUserScramCredentialsResponse,
-        DescribeUserScramCredentialsResult,
-    )
-
-    return DescribeUserScramCredentialsResponse(
-        error_code=error_code,
-        error_message=message,
-        results=[
-            DescribeUserScramCredentialsResult(error_code=error_code, error_message=message)
-            for _ in request.users or ()
-        ],
-    )
-
-
-def elect_leaders(request: ElectLeadersRequest, error_code: int, message: str | None) -> ElectLeadersResponse:
-    """Return the error for the request and for each of its partitions."""
-    return _ElectLeadersError(
-        error_code=error_code,
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=[
-                    PartitionResult(partition_id=each, error_code=error_code, error_message=message)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or ()
-        ],
-    )
-
-
 class _ElectLeadersError(ElectLeadersResponse):
     """A response whose version 0 reports the error in the partitions only: it has no top-level error code."""
 
@@ -197,3 +133,16 @@ class _ElectLeadersError(ElectLeadersResponse):
         if version == 0:
             return ElectLeadersResponse(replica_election_results=self.replica_election_results).write(version)
         return super().write(version)
+
+
+_elect_leaders = error_for_each(
+    ElectLeadersResponse,
+    Items("topic_partitions", "replica_election_results", ("topic",)),
+    Items("partitions", "partition_result", ("partition_id",)),
+)
+
+
+def elect_leaders(request: Message, error_code: int, message: str | None) -> ElectLeadersResponse:
+    """Return the error for the request and for each of its partitions."""
+    results = _elect_leaders(request, error_code, message).replica_election_results
+    return _ElectLeadersError(error_code=error_code, replica_election_results=results)

@@ -16,7 +16,7 @@ from mockraft.kafka_api.listening import bind
 from mockraft.kafka_api.tls import server_context
 from mockraft.releases import release
 from mockraft.server.apis.api import AnyApi
-from mockraft.server.apis.offered import offered
+from mockraft.server.apis.overlaid import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller

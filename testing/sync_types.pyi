@@ -15,7 +15,7 @@ from mockraft.brokers.directory_view import LogDirView
 from mockraft.brokers.disk_faults import AnyLogDir
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.logs import Logs
-from mockraft.brokers.moves.progress import MoveProgress
+from mockraft.brokers.moves.movers import MoveProgress
 from mockraft.kafka_api.clock import Clock
 from mockraft.kafka_api.journal import Exchange, Journal
 from mockraft.kafka_api.journal.exchange import RequestT as Q

@@ -17,8 +17,7 @@ from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.fleet import Fleet
 from mockraft.brokers.lifecycle import ReadyToUnfence
-from mockraft.brokers.log_dirs.cordoning import ALL, CORDONED_LOG_DIRS
-from mockraft.brokers.log_dirs.placement import DirectoryAt
+from mockraft.brokers.log_dirs.placement import ALL, CORDONED_LOG_DIRS, DirectoryAt
 from mockraft.kafka_configs.config_keys import BROKER
 from mockraft.releases import release
 from mockraft.server.controller.image import BrokerRegistration, Image

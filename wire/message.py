@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from mockraft.wire.errors import WireError as WireError  # generated code takes it from here
 
@@ -132,6 +133,14 @@ class Message(Struct):
 def field_names(cls: type[Struct]) -> tuple[str, ...]:
     """Return the Python names of a class's fields in the schema's order."""
     return with_constructor(cls).__slots__
+
+
+def item_class(cls: type[Struct], field: str) -> type[Struct]:
+    """Return the class of the items of a list that a generated class has."""
+    module = vars(sys.modules[cls.__module__])
+    kind = next(kind for name, kind, *_ in dict(module["_FIELDS"])[cls.__name__] if name == field)
+    found: type[Struct] = module[kind.removeprefix("[]")]
+    return found
 
 
 def with_constructor(cls: type[Struct]) -> type[Struct]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.moves.errors import MoveRefusedError
+from mockraft.brokers.moves.move import MoveRefusedError
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from mockraft.wire.messages.alter_replica_log_dirs_response import (

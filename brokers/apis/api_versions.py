@@ -10,7 +10,7 @@ left out (KAFKA-17492). A client that means another broker or cluster gets REBOO
 from __future__ import annotations
 
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.kafka_api.api_versions import is_valid
+from mockraft.kafka_api.api import is_valid
 from mockraft.releases import KRAFT_VERSION
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from mockraft.brokers.apis.api import ApiError, RequestContext
-from mockraft.brokers.log_dirs.cordoning import CORDONED_LOG_DIRS
-from mockraft.brokers.static_configs import static_configs
+from mockraft.brokers.config import static_configs
+from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import Operation, parse

@@ -9,12 +9,12 @@ from mockraft.brokers.apis.leaders import each_once, replicas_of, topic_by_name
 from mockraft.brokers.apis.topic_names import INTERNAL
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest
 from mockraft.wire.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
 )
 
 HIGH_WATERMARK = -1
@@ -55,24 +55,12 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
     return retry(ctx.now_ms, False) or Parked(ctx.now_ms + request.timeout_ms, retry)
 
 
-def error(request: DeleteRecordsRequest, error_code: int, _message: str | None) -> DeleteRecordsResponse:
-    """Return the error for every partition."""
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[
-                    DeleteRecordsPartitionResult(
-                        partition_index=each.partition_index,
-                        low_watermark=INVALID_LOW_WATERMARK,
-                        error_code=error_code,
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+error = error_for_each(
+    DeleteRecordsResponse,
+    Items("topics", "topics", ("name",)),
+    Items("partitions", "partitions", ("partition_index",)),
+    low_watermark=INVALID_LOW_WATERMARK,
+)
 
 
 def _is_done(ctx: RequestContext, wait: _Wait, expired: bool) -> bool:

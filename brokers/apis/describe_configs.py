@@ -10,7 +10,7 @@ from typing import Final
 
 from mockraft.brokers.apis import topic_names
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
-from mockraft.brokers.static_configs import static_configs
+from mockraft.brokers.config import static_configs
 from mockraft.kafka_configs import config_responses, described_configs
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig, Layers

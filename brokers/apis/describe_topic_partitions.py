@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from mockraft.brokers.apis import operations, topic_names
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
-from mockraft.brokers.apis.replica_states import ReplicaStates
+from mockraft.brokers.apis.metadata import ReplicaStates
 from mockraft.brokers.image import Topic
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from mockraft.wire.messages.describe_topic_partitions_response import (
@@ -65,15 +66,7 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
     return response
 
 
-def error(
-    request: DescribeTopicPartitionsRequest, error_code: int, _message: str | None
-) -> DescribeTopicPartitionsResponse:
-    """Return the error for each requested topic."""
-    return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error_code) for topic in request.topics
-        ]
-    )
+error = error_for_each(DescribeTopicPartitionsResponse, Items("topics", "topics", ("name",)))
 
 
 def _java_order(name: str) -> bytes:

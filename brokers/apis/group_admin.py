@@ -13,6 +13,7 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestCont
 from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.members import GroupState
 from mockraft.brokers.coordinators.waiting import Waiting
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
@@ -171,10 +172,7 @@ def _describe_error(request: DescribeGroupsRequest, error_code: int, _message: s
     )
 
 
-def _delete_error(request: DeleteGroupsRequest, error_code: int, _message: str | None) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(
-        results=[DeletableGroupResult(group_id=each, error_code=error_code) for each in request.groups_names]
-    )
+_delete_error = error_for_each(DeleteGroupsResponse, Items("groups_names", "results", ("group_id",)))
 
 
 APIS: Final[tuple[AnyApi, ...]] = (

@@ -13,12 +13,12 @@ from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.apis.leaders import each_once, replicas_of, topic_by_name
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from mockraft.wire.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
-    ListOffsetsTopicResponse,
 )
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
@@ -55,20 +55,11 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
     return response
 
 
-def error(request: ListOffsetsRequest, error_code: int, _message: str | None) -> ListOffsetsResponse:
-    """Return the error for every partition."""
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=error_code)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+error = error_for_each(
+    ListOffsetsResponse,
+    Items("topics", "topics", ("name",)),
+    Items("partitions", "partitions", ("partition_index",)),
+)
 
 
 def _find(

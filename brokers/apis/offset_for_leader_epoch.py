@@ -5,12 +5,11 @@ from __future__ import annotations
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.apis.leaders import topic_by_name
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from mockraft.wire.messages.offset_for_leader_epoch_response import (
-    EpochEndOffset,
     OffsetForLeaderEpochResponse,
-    OffsetForLeaderTopicResult,
 )
 
 
@@ -30,20 +29,11 @@ def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetF
     return response
 
 
-def error(request: OffsetForLeaderEpochRequest, error_code: int, _message: str | None) -> OffsetForLeaderEpochResponse:
-    """Return the error for every partition."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    EpochEndOffset(partition=partition.partition, error_code=error_code)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+error = error_for_each(
+    OffsetForLeaderEpochResponse,
+    Items("topics", "topics", ("topic",)),
+    Items("partitions", "partitions", ("partition",)),
+)
 
 
 API = Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, handle, error)

@@ -12,13 +12,13 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestCont
 from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.transaction import TopicPartition
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import utf16_length
 from mockraft.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from mockraft.wire.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
 )
 from mockraft.wire.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -229,20 +229,11 @@ def find_group(ctx: RequestContext, group_id: str) -> Group | None:
     return ctx.broker.groups.find(group_id)
 
 
-def _commit_error(request: OffsetCommitRequest, error_code: int, _message: str | None) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+_commit_error = error_for_each(
+    OffsetCommitResponse,
+    Items("topics", "topics", ("name", "topic_id")),
+    Items("partitions", "partitions", ("partition_index",)),
+)
 
 
 def _fetch_error(request: OffsetFetchRequest, error_code: int, _message: str | None) -> OffsetFetchResponse:

@@ -18,6 +18,7 @@ from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.batch_headers import begins_transactional
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from mockraft.wire.messages.produce_response import (
@@ -88,23 +89,12 @@ def _append_all(
     return Parked(ctx.now_ms + request.timeout_ms, retry) if result is None else result
 
 
-def error(request: ProduceRequest, error_code: int, message: str | None) -> ProduceResponse:
-    """Return the error for every partition."""
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[
-                    PartitionProduceResponse(
-                        index=partition.index, error_code=error_code, base_offset=-1, error_message=message
-                    )
-                    for partition in topic.partition_data
-                ],
-            )
-            for topic in request.topic_data
-        ]
-    )
+error = error_for_each(
+    ProduceResponse,
+    Items("topic_data", "responses", ("name", "topic_id")),
+    Items("partition_data", "partition_responses", ("index",)),
+    base_offset=-1,
+)
 
 
 def _each_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:

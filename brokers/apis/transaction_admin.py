@@ -12,6 +12,7 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
 from mockraft.brokers.coordinators.transaction import Transaction, TransactionState
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.kafka_api.api import error_code_only
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.kafka_api.linear_patterns import PatternError, compiled
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -142,30 +143,16 @@ def _producers(topic: TopicRequest, index: int, ctx: RequestContext) -> Partitio
     )
 
 
-def _describe_error(
-    request: DescribeTransactionsRequest, error_code: int, _message: str | None
-) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        transaction_states=[
-            DescribedTransaction(transactional_id=each, error_code=error_code) for each in request.transactional_ids
-        ]
-    )
+_describe_error = error_for_each(
+    DescribeTransactionsResponse, Items("transactional_ids", "transaction_states", ("transactional_id",))
+)
 
 
-def _producers_error(
-    request: DescribeProducersRequest, error_code: int, _message: str | None
-) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[
-                    PartitionResponse(partition_index=index, error_code=error_code) for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+_producers_error = error_for_each(
+    DescribeProducersResponse,
+    Items("topics", "topics", ("name",)),
+    Items("partition_indexes", "partitions", ("partition_index",)),
+)
 
 
 APIS: Final[tuple[AnyApi, ...]] = (

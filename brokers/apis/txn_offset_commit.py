@@ -19,13 +19,13 @@ from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.producers import Verification
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from mockraft.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
 )
 
 TOPIC_IDS_FROM: Final = 6
@@ -41,21 +41,11 @@ def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> Result:
     return _Commit(request, ctx).begin()
 
 
-def error(request: TxnOffsetCommitRequest, error_code: int, _message: str | None) -> TxnOffsetCommitResponse:
-    """Return the error for every partition."""
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error_code)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+error = error_for_each(
+    TxnOffsetCommitResponse,
+    Items("topics", "topics", ("name", "topic_id")),
+    Items("partitions", "partitions", ("partition_index",)),
+)
 
 
 class _Commit:

@@ -11,12 +11,11 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.transaction_markers import Marker
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
 from mockraft.wire.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
 
@@ -60,26 +59,12 @@ def handle(
     return retry(ctx.now_ms, False) or Parked(ctx.now_ms + timeout_ms, retry)
 
 
-def error(request: WriteTxnMarkersRequest, error_code: int, _message: str | None) -> WriteTxnMarkersResponse:
-    """Return the error for every partition."""
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=error_code)
-                            for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
+error = error_for_each(
+    WriteTxnMarkersResponse,
+    Items("markers", "markers", ("producer_id",)),
+    Items("topics", "topics", ("name",)),
+    Items("partition_indexes", "partitions", ("partition_index",)),
+)
 
 
 def _marker(marker: WritableTxnMarker) -> Marker:

@@ -8,8 +8,8 @@ place, which fences it. `group_coordinator` keeps the offsets. Time is an argume
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, NamedTuple
 
-from mockraft.brokers.coordinators.group_limits import DEFAULT_LIMITS, GroupLimits
 from mockraft.brokers.coordinators.members import (
     CONSUMER,
     GroupState,
@@ -24,6 +24,29 @@ from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
+
+
+class GroupLimits(NamedTuple):
+    """Limits of every group; of members Kafka sets none by default."""
+
+    session_min_ms: int = 6_000
+    session_max_ms: int = 1_800_000
+    members_max: int = 1_000
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> GroupLimits:
+        """Return the limits of a broker's properties."""
+        keys = ("group.min.session.timeout.ms", "group.max.session.timeout.ms", "group.max.size")
+        return cls(*(int(properties.get(key, default)) for key, default in zip(keys, cls(), strict=True)))
+
+    def check_session(self, timeout_ms: int) -> None:
+        """Check a member's session timeout. Raises ApiError."""
+        if not self.session_min_ms <= timeout_ms <= self.session_max_ms:
+            raise ApiError(error_codes.INVALID_SESSION_TIMEOUT)
+
+
+DEFAULT_LIMITS: Final = GroupLimits()
+
 
 PENDING_MAX = 1_000
 """Maximum number of member ids that a group has handed out and that have not joined; Kafka has no such limit."""

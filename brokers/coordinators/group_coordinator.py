@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
-from mockraft.brokers.coordinators.consumer_groups import Group
-from mockraft.brokers.coordinators.group_limits import GroupLimits
+from mockraft.brokers.coordinators.consumer_groups import Group, GroupLimits
 from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_log import StateLog, StateTopic, to_client
 from mockraft.brokers.coordinators.state_records import (

@@ -2,9 +2,9 @@
 
 * `fleet` starts several brokers in this process.
 * `script` is the user's JSON or TOML file, `plan` expands it with a seed into timed actions: always the same ones.
-* `shard` is one process's part of the plan, sent to it through a pipe; `worker` is that process.
+* A shard is one process's part of the plan, sent to it through a pipe; `worker` is that process.
 * `processes` is the parent of the worker processes.
-* `runner` executes a shard's actions on its brokers. `figures` and `histogram` add up over processes; `summary` keeps
+* `runner` executes a shard's actions on its brokers. `figures` add up over processes; `summary` keeps
   one sample a second.
 
 A plan does not react to the running fleet. Large fleets share one reader of the metadata log per process

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mockraft.brokers.fleet.figures import Figures, figures_of, merged
-from mockraft.brokers.fleet.shard import Shard
+from mockraft.brokers.fleet.plan import Shard
 from mockraft.brokers.fleet.worker import LINE_BYTES_MAX
 
 LAST_WORDS = 12

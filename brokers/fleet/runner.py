@@ -14,16 +14,14 @@ from typing import Any, Self
 from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.disks.memory_disk import MemoryDisk
-from mockraft.brokers.fleet.figures import Figures
-from mockraft.brokers.fleet.histogram import Histogram
-from mockraft.brokers.fleet.memory import resident_bytes
-from mockraft.brokers.fleet.plan import Act, Action, plan
+from mockraft.brokers.fleet.figures import Figures, Histogram
+from mockraft.brokers.fleet.limits import resident_bytes
+from mockraft.brokers.fleet.plan import Act, Action, Shard, plan
 from mockraft.brokers.fleet.script import ScriptStep
-from mockraft.brokers.fleet.shard import Shard
 from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX, SharedLog
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.metadata.metadata_view import Registration
-from mockraft.brokers.shell.outage import Outage
+from mockraft.brokers.shell.socket_links import Outage
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import endpoint_of
 from mockraft.wire.directory_ids import draw_uuid

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mockraft.brokers.fleet.figures import Figures
-from mockraft.brokers.fleet.histogram import Histogram
+from mockraft.brokers.fleet.figures import Figures, Histogram
 from mockraft.brokers.fleet.plan import Act, Action
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "max": 1.0}

@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mockraft.brokers.fleet.memory import allow_many_files
+from mockraft.brokers.fleet.limits import allow_many_files
+from mockraft.brokers.fleet.plan import shard_of
 from mockraft.brokers.fleet.runner import FleetRunner
-from mockraft.brokers.fleet.shard import shard_of
 
 REPORT_S = 0.25
 GC_THRESHOLDS = (20_000, 5, 1_000)

@@ -6,8 +6,14 @@ must not keep the image's dicts over an await. It is separate from the controlle
 readings of the same records make comparisons between them meaningful.
 """
 
-from mockraft.brokers.image.brokers import BrokerNode, ControllerNode, Endpoint
-from mockraft.brokers.image.cluster_image import ClusterImage
-from mockraft.brokers.image.topics import NO_LEADER, Partition, Topic
+from mockraft.brokers.image.cluster_image import (
+    NO_LEADER,
+    BrokerNode,
+    ClusterImage,
+    ControllerNode,
+    Endpoint,
+    Partition,
+    Topic,
+)
 
 __all__ = ["NO_LEADER", "BrokerNode", "ClusterImage", "ControllerNode", "Endpoint", "Partition", "Topic"]

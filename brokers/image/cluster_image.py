@@ -8,12 +8,11 @@ depend on the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from mockraft.brokers.image.brokers import BrokerNode, ControllerNode
-from mockraft.brokers.image.topics import Partition, Topic
 from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.releases import METADATA_VERSION, Behaviour, present
+from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
@@ -34,6 +33,152 @@ if TYPE_CHECKING:
     from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
     from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
     from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
+
+
+NO_LEADER: Final = -1
+_LEADER_UNCHANGED: Final = -2
+
+
+class Partition(NamedTuple):
+    """One partition, immutable. `directories` are 16-byte ids in the order of `replicas`.
+
+    `elr` are the eligible leader replicas, `last_known_elr` the last non-empty ones (KIP-966).
+    """
+
+    replicas: tuple[int, ...]
+    directories: tuple[bytes, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+    @classmethod
+    def from_record(cls, record: PartitionRecord) -> Partition:
+        """Return the partition of a PartitionRecord; directories that it leaves out are MIGRATING."""
+        replicas = tuple(record.replicas)
+        return cls(
+            replicas,
+            _directories(tuple(record.directories), len(replicas)),
+            tuple(record.isr),
+            record.leader,
+            record.leader_epoch,
+            record.partition_epoch,
+            tuple(record.adding_replicas),
+            tuple(record.removing_replicas),
+            tuple(record.eligible_leader_replicas or ()),
+            tuple(record.last_known_elr or ()),
+        )
+
+    def merge(self, change: PartitionChangeRecord) -> Partition:
+        """Return this partition after a PartitionChangeRecord, which replaces the fields that it sets.
+
+        The partition epoch always grows by one, the leader epoch whenever the record sets a leader.
+        """
+        replicas = _changed(change.replicas, self.replicas)
+        names_leader = change.leader != _LEADER_UNCHANGED
+        return Partition(
+            replicas,
+            _directories(_changed(change.directories, self.directories), len(replicas)),
+            _changed(change.isr, self.isr),
+            change.leader if names_leader else self.leader,
+            self.leader_epoch + names_leader,
+            self.partition_epoch + 1,
+            _changed(change.adding_replicas, self.adding_replicas),
+            _changed(change.removing_replicas, self.removing_replicas),
+            _changed(change.eligible_leader_replicas, self.elr),
+            _changed(change.last_known_elr, self.last_known_elr),
+        )
+
+    def without_elr(self) -> Partition:
+        """Return this partition with an empty ELR, which counts as a change (TopicDelta.maybeClearElr)."""
+        return self._replace(elr=(), last_known_elr=(), partition_epoch=self.partition_epoch + 1)
+
+    def directory(self, broker_id: int) -> bytes:
+        """Return the directory of this broker's replica; it must have one."""
+        return self.directories[self.replicas.index(broker_id)]
+
+
+class Topic(NamedTuple):
+    """One topic and its partitions by index, which change as the log grows."""
+
+    name: str
+    topic_id: bytes
+    partitions: dict[int, Partition]
+
+
+def _changed(new: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    return old if new is None else tuple(new)
+
+
+def _directories(directories: tuple[bytes, ...], replicas: int) -> tuple[bytes, ...]:
+    if len(directories) == replicas:
+        return directories
+    return (directories + (MIGRATING,) * replicas)[:replicas]
+
+
+class Endpoint(NamedTuple):
+    """The endpoint of a node; `security_protocol` is Kafka's number (0 is PLAINTEXT)."""
+
+    host: str
+    port: int
+    security_protocol: int
+
+
+class BrokerNode(NamedTuple):
+    """A registered broker. `endpoints` is by listener name, `log_dirs` are 16-byte ids of its online directories."""
+
+    broker_id: int
+    broker_epoch: int
+    endpoints: Mapping[str, Endpoint]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_dirs: tuple[bytes, ...]
+
+    @classmethod
+    def from_record(cls, record: RegisterBrokerRecord) -> BrokerNode:
+        """Return the broker of a RegisterBrokerRecord."""
+        return cls(
+            record.broker_id,
+            record.broker_epoch,
+            {each.name: Endpoint(each.host, each.port, each.security_protocol) for each in record.end_points},
+            record.rack,
+            record.fenced,
+            record.in_controlled_shutdown,
+            tuple(record.log_dirs),
+        )
+
+    def merge(self, change: BrokerRegistrationChangeRecord) -> BrokerNode:
+        """Return this broker after a BrokerRegistrationChangeRecord; fields that are 0 or empty stay unchanged."""
+        return self._replace(
+            fenced=change.fenced > 0 if change.fenced else self.fenced,
+            in_controlled_shutdown=change.in_controlled_shutdown > 0 or self.in_controlled_shutdown,
+            log_dirs=tuple(change.log_dirs) or self.log_dirs,
+        )
+
+    def has_online_dir(self, directory_id: bytes) -> bool:
+        """Return True if a replica that the log places there is online (Kafka's DirectoryId.isOnline)."""
+        if directory_id in (UNASSIGNED, MIGRATING):
+            return True
+        return directory_id != LOST and (not self.log_dirs or directory_id in self.log_dirs)
+
+
+class ControllerNode(NamedTuple):
+    """A controller that registered its endpoints (KIP-919)."""
+
+    controller_id: int
+    endpoints: Mapping[str, Endpoint]
+
+    @classmethod
+    def from_record(cls, record: RegisterControllerRecord) -> ControllerNode:
+        """Return the controller of a RegisterControllerRecord."""
+        endpoints = {each.name: Endpoint(each.host, each.port, each.security_protocol) for each in record.end_points}
+        return cls(record.controller_id, endpoints)
+
 
 K = TypeVar("K")
 N = TypeVar("N")

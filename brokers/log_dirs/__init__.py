@@ -5,7 +5,7 @@ A start goes through three steps: `ensemble` reads every meta.properties (Kafka'
 directories and loads their logs (Kafka's LogManager).
 
 * `disk` is the interface of a file system: `real_disk`, `memory_disk`, or `failing_disk` with injected faults.
-* `replica_log` is one log (UnifiedLog) over `segment_files`, `leader_epochs` and `checkpoints`.
+* `replica_log` is one log (UnifiedLog) over `segment_files` and `checkpoints`.
 * `placement` chooses the directory of a new replica in Kafka's order.
 
 Invariants: small files are always replaced as a whole; a failed append changes nothing; an I/O error takes the whole

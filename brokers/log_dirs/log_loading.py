@@ -1,13 +1,17 @@
-"""The contents of a log directory at the start of a broker (Kafka's `LogManager.loadLogs`)."""
+"""The contents of a log directory at the start of a broker (Kafka's `LogManager.loadLogs`).
+
+Names of directories are those of Kafka's `LocalLog.logDirName` and `parseTopicPartitionName`.
+"""
 
 from __future__ import annotations
 
 import logging
+import random
+import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.log_dirs import log_names
 from mockraft.brokers.log_dirs.checkpoints import (
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -17,9 +21,47 @@ from mockraft.brokers.log_dirs.checkpoints import (
     read_topic_id,
 )
 from mockraft.brokers.log_dirs.log_dir import LogDir
-from mockraft.brokers.log_dirs.log_names import LogName
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire.topic_names import CLUSTER_METADATA
+
+Kind = Literal["", "future", "delete", "stray"]
+
+NAME_LENGTH_MAX = 255
+
+_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,10})")
+_MARKED = re.compile(r"(?P<name>\S+-\d{1,10})\.(?P<unique>[^.\s]+)-(?P<kind>future|delete|stray)")
+
+
+class LogName(NamedTuple):
+    """The parts of a directory's name; `kind` is empty for the current log.
+
+    The topic of one marked delete or stray may be truncated.
+    """
+
+    topic: str
+    partition: int
+    kind: Kind = ""
+
+
+def live_name(topic: str, partition: int) -> str:
+    """`topic-partition`."""
+    return f"{topic}-{partition}"
+
+
+def marked_name(topic: str, partition: int, kind: Kind, rng: random.Random) -> str:
+    """Return `topic-partition.<32 hex digits>-future` and so on, cut to 255 bytes for delete and stray."""
+    end = f"-{partition}.{rng.getrandbits(128):032x}-{kind}"
+    return (topic if kind == "future" else topic[: NAME_LENGTH_MAX - len(end)]) + end
+
+
+def parse(name: str) -> LogName | None:
+    """Parse a log's name; None when it is none."""
+    kind: Kind = ""
+    if marked := _MARKED.fullmatch(name):
+        name, kind = marked["name"], marked["kind"]  # type: ignore[assignment]
+    found = _NAME.fullmatch(name)
+    return None if found is None else LogName(found["topic"], int(found["partition"]), kind)
+
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -63,7 +105,7 @@ def load_dir(log_dir: LogDir) -> LoadedDir:
     starts, points = _read_or_none(log_dir, LOG_START_OFFSETS), _read_or_none(log_dir, RECOVERY_POINTS)
     high_watermarks = read_offsets(disk, REPLICATION_OFFSETS)
     for dir_name in disk.names():
-        name = log_names.parse(dir_name)
+        name = parse(dir_name)
         if name is None or name.topic == CLUSTER_METADATA or not _is_directory(log_dir, dir_name):
             continue
         if name.kind == "delete":

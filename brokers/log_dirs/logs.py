@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.log_dirs import log_names
+from mockraft.brokers.log_dirs import log_loading
 from mockraft.brokers.log_dirs.checkpoints import (
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -22,9 +22,9 @@ from mockraft.brokers.log_dirs.checkpoints import (
     write_topic_id,
 )
 from mockraft.brokers.log_dirs.errors import LoadError, LogClosedError, LogError, StorageError
-from mockraft.brokers.log_dirs.log_config import DEFAULT_CONFIG, LogConfig
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.log_loading import HeldLog, load_dir
+from mockraft.brokers.log_dirs.produced_batches import DEFAULT_CONFIG, LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire import error_codes, uuids
 
@@ -141,9 +141,9 @@ class Logs:
         log_dir = self.log_dir(directory_id)
         if future and self.directory_of(key) == directory_id:
             raise ValueError(f"{topic}-{key[1]} lies in {log_dir.path} already: it cannot be moved there")
-        name = log_names.live_name(topic, key[1])
+        name = log_loading.live_name(topic, key[1])
         if future:
-            name = log_names.marked_name(topic, key[1], "future", self._random())
+            name = log_loading.marked_name(topic, key[1], "future", self._random())
         with self._io(log_dir, key):
             self._check_topic_id(log_dir, name, key[0])
             log = ReplicaLog(log_dir.disk, name, config)
@@ -181,11 +181,11 @@ class Logs:
         old = self._live.get(key)
         if old is not None:
             held.log.high_watermark, held.log.config = old.log.high_watermark, old.log.config
-        name = log_names.live_name(*held.topic_partition)
+        name = log_loading.live_name(*held.topic_partition)
         with self._io(held.log_dir, key):
             if held.log_dir.disk.exists(name):
                 # Files of a replica that failed here by itself and was recreated elsewhere (KIP-18).
-                stray = log_names.marked_name(*held.topic_partition, "stray", self._random())
+                stray = log_loading.marked_name(*held.topic_partition, "stray", self._random())
                 held.log_dir.disk.rename(name, stray)
         held.log.rename(name)
         del self._future[key]
@@ -199,7 +199,7 @@ class Logs:
         """Rename a log that is not to be here to `<topic>-<partition>.<hex>-stray`. Raises StorageError."""
         held = (self._future if future else self._live).pop(key, None)
         if held is not None:
-            held.log.rename(log_names.marked_name(*held.topic_partition, "stray", self._random()))
+            held.log.rename(log_loading.marked_name(*held.topic_partition, "stray", self._random()))
             _LOGGER.warning("%s/%s: marked stray", held.log_dir.path, held.log.dir_name)
             held.log.close()
 
@@ -312,7 +312,7 @@ class Logs:
 
     def _duplicate_error(self, held: HeldLog) -> str:
         return (
-            f"Duplicate log directories for {log_names.live_name(*held.topic_partition)} are found in both"
+            f"Duplicate log directories for {log_loading.live_name(*held.topic_partition)} are found in both"
             f" {held.path} and {self._live[held.key].path}. It is likely because log directory failure happened while"
             " broker was replacing current replica with future replica. Delete one of the two, best the one in the"
             " directory that is known to have failed recently"
@@ -352,7 +352,7 @@ class Logs:
 
     def _delete(self, held: HeldLog) -> None:
         try:
-            held.log.rename(log_names.marked_name(*held.topic_partition, "delete", self._random()))
+            held.log.rename(log_loading.marked_name(*held.topic_partition, "delete", self._random()))
             held.log.remove()
         finally:
             held.log.close()

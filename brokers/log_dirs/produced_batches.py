@@ -7,17 +7,33 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from mockraft.brokers.log_dirs.batch_headers import RECORD_BYTES_MIN, CorruptBatchError, read_header
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.gzip_records import GZIP, unpack
+from mockraft.brokers.log_dirs.record_times import GZIP, unpack
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import COMPRESSION, HEADER_BYTES, LENGTH_COUNTED_FROM, BatchHeader
 
-if TYPE_CHECKING:
-    from mockraft.brokers.log_dirs.log_config import LogConfig
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """The topic configs that a log uses, with Kafka's defaults, except that retention is off, as with cleanup.policy
+    compact, until it is configured.
+    """
+
+    segment_bytes: int = 1 << 30
+    max_message_bytes: int = 1_048_588
+    is_log_append_time: bool = False
+    timestamp_before_max_ms: int = (1 << 63) - 1
+    timestamp_after_max_ms: int = 3_600_000
+    retention_bytes: int = -1
+    retention_ms: int = -1
+
+
+DEFAULT_CONFIG = LogConfig()
+
 
 _FRAME = struct.Struct(">8xi4xb")  # length and magic
 _LENGTH_MIN = 14

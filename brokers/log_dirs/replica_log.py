@@ -14,10 +14,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.batch_headers import check_offsets, read_headers, stamp
+from mockraft.brokers.log_dirs.checkpoints import LeaderEpochs
 from mockraft.brokers.log_dirs.errors import LogClosedError, LogError
-from mockraft.brokers.log_dirs.leader_epochs import LeaderEpochs
-from mockraft.brokers.log_dirs.log_config import DEFAULT_CONFIG, LogConfig
-from mockraft.brokers.log_dirs.produced_batches import check_produced, read_produced
+from mockraft.brokers.log_dirs.produced_batches import DEFAULT_CONFIG, LogConfig, check_produced, read_produced
 from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.segment_files import SegmentFiles
 from mockraft.wire import error_codes

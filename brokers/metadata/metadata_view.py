@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.brokers.image.cluster_image import BROKER_RESOURCE
-from mockraft.brokers.log_dirs.cordoning import CORDONED_LOG_DIRS
+from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS
 from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.directory_ids import MIGRATING

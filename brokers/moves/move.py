@@ -11,6 +11,18 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 
+class MoveRefusedError(Exception):
+    """A broker refuses to start a move. `error_code` is the code in the AlterReplicaLogDirs response."""
+
+    def __init__(self, error_code: int, message: str) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+
+
+class MoveEndedError(Exception):
+    """A started move ended early; the replica is where it was. The message has the reason."""
+
+
 class Stage(Enum):
     """The stage of a move; Kafka's `ReassignmentState` and the states around it."""
 

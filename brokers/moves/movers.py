@@ -1,6 +1,7 @@
 """The component that moves replicas between log directories (KIP-113, Kafka's `ReplicaAlterLogDirsManager`).
 
-A mover copies one replica at a time. All share one throttle, and each piece is a step of its own, so that
+A mover copies one replica at a time, piece by piece (`ReplicaAlterLogDirsThread`), in the order of Kafka's
+`getFetcherId` and `LocalLeaderEndPoint`. All share one throttle, and each piece is a step of its own, so that
 requests and heartbeats are served in between.
 """
 
@@ -8,17 +9,42 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
+from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.moves.copy_quota import CopyQuota
-from mockraft.brokers.moves.copying import copy_piece, has_caught_up
 from mockraft.brokers.moves.move import Happened, Order, Stage, step
-from mockraft.brokers.moves.progress import MoveProgress, eta_ms
-from mockraft.brokers.moves.scheduling import TopicPartition, mover_of, next_to_copy
+
+
+class MoveProgress(NamedTuple):
+    """One active move. Directories are paths.
+
+    `offset_lag` is the number of offsets that the future log is behind, as in DescribeLogDirs; `bytes_left` are still
+    to be copied; `eta_ms` is an estimate from this move's rate so far, None while nothing was copied.
+    """
+
+    topic: str
+    partition: int
+    source: str
+    target: str
+    stage: Stage
+    offset_lag: int
+    bytes_left: int
+    eta_ms: float | None
+
+
+def eta_ms(bytes_left: int, copied_bytes: int, elapsed_ms: float) -> float | None:
+    """Return the estimated time for the rest at the rate so far; None without a rate."""
+    if bytes_left == 0:
+        return 0.0
+    return bytes_left * elapsed_ms / copied_bytes if copied_bytes and elapsed_ms > 0 else None
+
 
 THREADS = "num.replica.alter.log.dirs.threads"
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -330,3 +356,74 @@ class Movers(Component):
 
     def _path(self, directory_id: bytes) -> str:
         return next(log_dir.path for log_dir in self.core.config.log_dirs if log_dir.directory_id == directory_id)
+
+
+TopicPartition = tuple[str, int]
+
+
+def mover_of(topic: str, partition: int, movers: int) -> int:
+    """Return a partition's mover (0 ≤ n < movers), by Java's hash of the topic's name as in Kafka."""
+    hashed = 0
+    for character in topic:
+        hashed = _java_int(31 * hashed + ord(character))
+    hashed = _java_int(31 * hashed + partition)
+    return (0 if hashed == -(2**31) else abs(hashed)) % movers
+
+
+def next_to_copy(in_progress: TopicPartition | None, ready: Collection[TopicPartition]) -> TopicPartition | None:
+    """Return the partition in progress while it is ready, else the first ready one by topic name and number.
+
+    One at a time: the sooner a replica has caught up, the fewer records are written to both directories.
+    """
+    return in_progress if in_progress in ready else min(ready, default=None)
+
+
+def _java_int(value: int) -> int:
+    return (value + 2**31) % 2**32 - 2**31
+
+
+PIECE_BYTES_MAX = 1_048_576
+"""Kafka's replica.fetch.max.bytes: the maximum size of one read."""
+
+
+def has_caught_up(current: ReplicaLog, future: ReplicaLog) -> bool:
+    """Return True if the future log ends where the current one does."""
+    return current.end_offset == future.end_offset
+
+
+def copy_piece(current: ReplicaLog, future: ReplicaLog) -> int:
+    """Copy the next batches, whole, and follow the current log's start and high watermark. Return the bytes copied.
+
+    The future log is truncated first when the current log has been truncated meanwhile.
+    """
+    align(current, future)
+    # The future log may begin before the current one, with the batch that contains the start offset.
+    records = current.read(max(future.end_offset, current.start_offset), PIECE_BYTES_MAX)
+    if records:
+        future.append_as_follower(records)
+    future.high_watermark = current.high_watermark
+    future.advance_start_offset(min(current.start_offset, future.high_watermark))
+    return len(records)
+
+
+def align(current: ReplicaLog, future: ReplicaLog) -> None:
+    """Truncate the future log to the part that it shares with the current one."""
+    if future.end_offset < current.start_offset or future.start_offset > current.end_offset:
+        batches = current.batches(current.start_offset)
+        # A raised start offset may be within a batch, and batches are copied whole.
+        future.truncate_fully_at(batches[0].base_offset if batches else current.start_offset)
+        return
+    while (end := _common_end(current, future)) < future.end_offset:
+        future.truncate_to(end)
+
+
+def _common_end(current: ReplicaLog, future: ReplicaLog) -> int:
+    """Return the offset up to which the epochs of both logs agree, based on the future log's latest epoch."""
+    epoch = future.latest_epoch
+    if epoch is None:
+        return min(future.end_offset, current.end_offset)
+    known, end = current.end_of_epoch(epoch)
+    if known < 0:
+        return min(future.high_watermark, current.end_offset, future.end_offset)
+    ours = end if known == epoch else future.end_of_epoch(known)[1]
+    return min(end, ours, current.end_offset, future.end_offset)

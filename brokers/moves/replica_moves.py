@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from mockraft.brokers.moves.errors import MoveEndedError
-from mockraft.brokers.moves.move import Stage
-from mockraft.brokers.moves.progress import MoveProgress
+from mockraft.brokers.moves.move import MoveEndedError, Stage
+from mockraft.brokers.moves.movers import MoveProgress
 from mockraft.brokers.moves.requests import start_move
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.core import Core
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.log_names import NAME_LENGTH_MAX
-from mockraft.brokers.moves.errors import MoveRefusedError
+from mockraft.brokers.log_dirs.log_loading import NAME_LENGTH_MAX
+from mockraft.brokers.moves.move import MoveRefusedError
 from mockraft.brokers.moves.movers import Move, Movers
 from mockraft.wire import error_codes
 

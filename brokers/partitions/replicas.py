@@ -17,8 +17,8 @@ from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.image import ClusterImage
-from mockraft.brokers.image.topics import NO_LEADER
-from mockraft.brokers.image.topics import Partition as PartitionImage
+from mockraft.brokers.image.cluster_image import NO_LEADER
+from mockraft.brokers.image.cluster_image import Partition as PartitionImage
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.fetcher import LeaderFetcher, fetch_version

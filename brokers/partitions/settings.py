@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
-from mockraft.brokers.log_dirs.log_config import DEFAULT_CONFIG, LogConfig
+from mockraft.brokers.log_dirs.produced_batches import DEFAULT_CONFIG, LogConfig
 from mockraft.wire.java_values import parse_integer
 
 RETENTION_MS = 7 * 24 * 3_600_000

@@ -1,21 +1,57 @@
-"""The outgoing connections of a broker over sockets: one `KafkaConnection` for each link."""
+"""The outgoing connections of a broker over sockets: one `KafkaConnection` for each link.
+
+While a controller is unreachable one of a process's brokers tries, the others wait: Kafka's brokers each retry every
+50 ms, and thousands of them in one process would use all of its time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import itertools
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mockraft.brokers.effects import Answered, Closed, Event, Failed, Link, NotOpened, Opened, SendRequest
-from mockraft.brokers.shell.outage import Outage
 from mockraft.wire import client, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError, WireError
 
 if TYPE_CHECKING:
     from mockraft.wire.message import MessageLookup
+
+
+RETRY_BACKOFF_MS = 50
+
+Connection = TypeVar("Connection")
+
+
+class Outage:
+    """Shared by brokers that connect to the same controllers."""
+
+    def __init__(self) -> None:
+        self._is_on = False
+        self._trying = asyncio.Lock()
+
+    async def connect(self, connect: Callable[[], Awaitable[Connection]]) -> Connection:
+        """Call `connect`, at once normally, one caller at a time while it fails. Raises what `connect` raises."""
+        while self._is_on:
+            async with self._trying:
+                if not self._is_on:
+                    break
+                try:
+                    connection = await connect()
+                except DisconnectedError:
+                    await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
+                    raise
+                self._is_on = False
+                return connection
+        try:
+            return await connect()
+        except DisconnectedError as error:
+            # A slow controller is reachable: late responses and lost connections are no reason to queue.
+            self._is_on = isinstance(error.__cause__, ConnectionRefusedError)
+            raise
 
 
 class SocketLinks:

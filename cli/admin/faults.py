@@ -25,7 +25,7 @@ ABOUT = """Faults by name: of connections' bytes, and of the controller itself. 
 
 
 def _kinds() -> Iterable[str]:
-    from mockraft.server.stubs.faults.every_kind import KINDS  # for completion only
+    from mockraft.server.stubs.faults.presets import KINDS  # for completion only
 
     return KINDS
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mockraft.brokers.fleet import fetch_cluster_id
-from mockraft.brokers.fleet.plan import Action
+from mockraft.brokers.fleet.plan import Action, split_shards
 from mockraft.brokers.fleet.processes import WorkerProcesses
-from mockraft.brokers.fleet.shard import split_shards
 from mockraft.brokers.fleet.summary import Course, Sample, done_to
 from mockraft.cli.broker.command import IN_THE_CLEAR
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal

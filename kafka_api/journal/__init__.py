@@ -18,12 +18,17 @@ have matched; `lines` and `report` are the text form; `write_pcapng` is the jour
 """
 
 from mockraft.kafka_api.journal.capture_file import write_pcapng
-from mockraft.kafka_api.journal.endings import BrokenTick, ClosedConnection
-from mockraft.kafka_api.journal.exchange import Answer, Exchange, first_error, without_secrets
-from mockraft.kafka_api.journal.journal import ENTRY_OVERHEAD_BYTES, Entry, Journal, Matching
+from mockraft.kafka_api.journal.exchange import (
+    Answer,
+    BrokenTick,
+    ClosedConnection,
+    Exchange,
+    first_error,
+    without_secrets,
+)
+from mockraft.kafka_api.journal.journal import ENTRY_OVERHEAD_BYTES, Entry, Journal, Matching, merged, when
 from mockraft.kafka_api.journal.lines import line, report
 from mockraft.kafka_api.journal.verification import VerificationError, verify
-from mockraft.kafka_api.journal.waiting import merged, when
 
 __all__ = [
     "ENTRY_OVERHEAD_BYTES",

@@ -11,8 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
-from mockraft.kafka_api.journal.endings import ClosedConnection
-from mockraft.kafka_api.journal.exchange import Exchange
+from mockraft.kafka_api.journal.exchange import ClosedConnection, Exchange
 from mockraft.kafka_api.journal.journal import Entry
 from mockraft.wire.pcapng import CapturedConnection, PcapngWriter
 

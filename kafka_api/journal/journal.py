@@ -6,19 +6,20 @@ what was on the wire. The ring is bounded in entries and in bytes.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import json
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.journal.endings import BrokenTick, ClosedConnection
-from mockraft.kafka_api.journal.exchange import Exchange
+from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange
+from mockraft.wire import api_keys
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
-from mockraft.wire import api_keys
+
 
 Entry = Exchange | ClosedConnection | BrokenTick
 
@@ -184,3 +185,49 @@ class Journal:
     def _notify_failure(self, entry: Entry) -> None:
         for listener in self._listeners_to_failures:
             listener(entry)
+
+
+Then = Callable[[list[Exchange], Exception | None], None]
+"""Called with the exchanges that matched, or with the exception that the match raised."""
+
+
+def when(journals: Iterable[Journal], match: Matching | None, n: int, then: Then, since: int = 0) -> Callable[[], None]:
+    """Call `then` once, as soon as `n` exchanges after the mark `since` match: at once if they are there already.
+
+    `journals` are those of all nodes of a quorum. Return a function that ends the waiting. `then` is called in the
+    thread of the event loop; it must not raise.
+    """
+    journals = list(journals)
+    found = sorted((each for journal in journals for each in journal.find(match, since)), key=lambda each: each.id)
+
+    def stop() -> None:
+        for journal in journals:
+            journal.unsubscribe(listen)
+
+    def listen(entry: Entry) -> None:
+        if not isinstance(entry, Exchange):
+            return
+        try:
+            if match is not None and not match(entry):
+                return
+        except Exception as wrong:
+            stop()
+            then(found, wrong)
+            return
+        found.append(entry)
+        if len(found) >= n:
+            stop()
+            then(found, None)
+
+    if len(found) >= n:
+        then(found, None)
+    else:
+        for journal in journals:
+            journal.subscribe(listen)
+    return stop
+
+
+def merged(journals: Iterable[Journal], since: int = 0) -> list[Entry]:
+    """Return the entries of several nodes in the order in which they were added."""
+    held = [[entry for entry in journal.entries if entry.id > since] for journal in journals]
+    return list(heapq.merge(*held, key=lambda entry: entry.id))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mockraft.kafka_api.journal.endings import BrokenTick, ClosedConnection
-from mockraft.kafka_api.journal.exchange import Exchange
+from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange
 from mockraft.kafka_api.journal.journal import Entry
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from mockraft.server.admin.stub_schema import Schema, Tabled, closed_object, reference
-from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.fault import ConnectionMatch, Parameter
+from mockraft.server.stubs.faults.presets import KINDS
 from mockraft.wire.names import camel
 
 _TYPES = {"int": "integer", "float": "number", "string": "string", "choice": "string", "bool": "boolean"}

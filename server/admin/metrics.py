@@ -6,21 +6,105 @@ Source of the names: ControllerMetadataMetrics, QuorumControllerMetrics and Kafk
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from mockraft.kafka_api.journal import Journal
-from mockraft.server.admin.metric_families import counter, counters, gauge, gauges, latencies
-from mockraft.server.admin.request_counts import RequestCounts
+from mockraft.kafka_api.journal import Entry, Exchange, Journal
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.double import Double
 from mockraft.server.running import RunningController
 from mockraft.server.views import BrokerView
-from mockraft.wire import codec_path
+from mockraft.wire import api_keys, codec_path, error_codes
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+
+BUCKETS_US = (
+    *(50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000),
+    *(1_000_000, 2_500_000, 5_000_000),
+)
+"""Upper bounds of the latency histogram in microseconds: from 50 µs to 5 s."""
+
+LARGE_FRAME_BYTES = 256
+KINDS_MAX = 2048
+
+UNANSWERED = "UNANSWERED"
+"""Label in place of an error if there is no readable answer."""
+
+_WITH_RECORDS = (api_keys.FETCH, api_keys.FETCH_SNAPSHOT)
+
+
+_Kind = tuple[int, int, int, bytes | int | None]
+"""API key, version, bucket of the latency, and the error code, or the answer's bytes that have it."""
+
+
+@dataclass(slots=True)
+class _Counted:
+    exchange: Exchange
+    elapsed_us: int
+    count: int = 1
+
+
+class RequestCounts:
+    """Counts of a journal's entries, those that it held before included.
+
+    Most answers of an API differ only in their correlation id, so they are counted by their bytes, and each distinct
+    answer is decoded for its error once, when `settle` is called.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self.requests: Counter[tuple[str, int, str]] = Counter()
+        """Number by API, version and error."""
+        self.latencies: dict[str, list[int]] = {}
+        """Number by API that took at most each of `BUCKETS_US`, and that took longer."""
+        self.elapsed_us: Counter[str] = Counter()
+        self.received_bytes = self.sent_bytes = self.unexpected = 0
+        self._kinds: dict[_Kind, _Counted] = {}
+        for entry in journal.entries:
+            self._count(entry)
+        journal.subscribe(self._count)
+
+    def settle(self) -> None:
+        """Bring `requests`, `latencies` and `elapsed_us` up to date."""
+        kinds, self._kinds = self._kinds, {}
+        for (_, version, bucket, code_or_body), counted in kinds.items():
+            code = counted.exchange.error_code if isinstance(code_or_body, bytes) else code_or_body
+            error = UNANSWERED if code is None else error_codes.name(code)
+            api = counted.exchange.api
+            self.requests[api, version, error] += counted.count
+            buckets = self.latencies.setdefault(api, [0] * (len(BUCKETS_US) + 1))
+            buckets[bucket] += counted.count
+            self.elapsed_us[api] += counted.elapsed_us
+
+    def _count(self, entry: Entry) -> None:
+        if entry.__class__ is not Exchange:
+            return
+        frame = entry.response_frame
+        self.received_bytes += len(entry.request_frame) + 4
+        self.sent_bytes += len(frame)
+        self.unexpected += entry.unmatched
+        api_key = entry.api_key
+        code_or_body: bytes | int | None
+        if len(frame) <= LARGE_FRAME_BYTES:
+            code_or_body = frame[8:]
+        else:
+            # Whoever is refused a fetch is sent no records.
+            code_or_body = error_codes.NONE if api_key in _WITH_RECORDS else entry.error_code
+        kind = (api_key, entry.api_version, bisect_left(BUCKETS_US, entry.took_us), code_or_body)
+        known = self._kinds.get(kind)
+        if known is not None:
+            known.count += 1
+            known.elapsed_us += entry.took_us
+            return
+        self._kinds[kind] = _Counted(entry, entry.took_us)
+        if len(self._kinds) >= KINDS_MAX:
+            self.settle()
+
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
@@ -209,3 +293,55 @@ def _registration_state(broker: BrokerView) -> int:
     if broker.fenced:
         return _FENCED
     return _CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else _ACTIVE
+
+
+T = TypeVar("T")
+
+Samples = Iterable[tuple[Sequence[str], float]]
+"""Values by their labels."""
+
+
+def counter(name: str, about: str, labels: Sequence[str], samples: Samples) -> Metric:
+    """Return a counter; Prometheus shows it as `<name>_total`."""
+    metric = CounterMetricFamily(name, about, labels=labels)
+    for values, count in samples:
+        metric.add_metric(values, count)
+    return metric
+
+
+def gauge(name: str, about: str, labels: Sequence[str], samples: Samples) -> Metric:
+    """Return a gauge with a value for each list of label values in `samples`."""
+    metric = GaugeMetricFamily(name, about, labels=labels)
+    for values, value in samples:
+        metric.add_metric(values, value)
+    return metric
+
+
+def counters(nodes: Mapping[str, T], prefix: str, *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
+    """Yield counters (name after the prefix, description, how to look it up) of every node."""
+    for name, about, value in wanted:
+        yield counter(prefix + name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
+
+
+def gauges(nodes: Mapping[str, T], prefix: str, *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
+    """Yield gauges, given likewise."""
+    for name, about, value in wanted:
+        yield gauge(prefix + name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
+
+
+def latencies(counts: Mapping[str, RequestCounts]) -> Metric:
+    """Return the latency histogram of all nodes and APIs, in seconds."""
+    metric = HistogramMetricFamily(
+        "mockraft_request_latency_seconds",
+        "Time from a request to its answer, by the controller's clock; a Fetch waits for records.",
+        labels=("node", "api"),
+    )
+    bounds = [*(f"{us / 1e6:g}" for us in BUCKETS_US), "+Inf"]
+    for node, each in counts.items():
+        for api, in_buckets in sorted(each.latencies.items()):
+            buckets, total = [], 0
+            for bound, count in zip(bounds, in_buckets, strict=True):
+                total += count
+                buckets.append((bound, float(total)))
+            metric.add_metric((node, api), buckets, each.elapsed_us[api] / 1e6)
+    return metric

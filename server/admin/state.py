@@ -4,18 +4,93 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path as FilePath
-from typing import Annotated
+from types import GenericAlias
+from typing import Annotated, Any, get_args, get_type_hints
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from mockraft.server.admin import view_models
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Int64, Model, StrictRoute, in_chunks, json_list, json_response, json_text
 from mockraft.server.admin.problems import ProblemError, commanding, field_named
 from mockraft.server.double import Double
-from pydantic import Field
+from mockraft.server.views import (
+    BrokerView,
+    ConfigView,
+    LogRecord,
+    PartitionView,
+    QuorumView,
+    SnapshotView,
+    TopicView,
+    View,
+)
+from mockraft.wire.message import Message
+from pydantic import Field, create_model
+
+
+@cache
+def model_of(view: type[View]) -> type[Model]:
+    """Return the model of a view's JSON."""
+    parts: dict[str, Any] = {name: (_modelled(hint), ...) for name, hint in get_type_hints(view).items()}
+    about = (view.__doc__ or "").strip()
+    return create_model(view.__name__.removesuffix("View"), __base__=Model, __doc__=about, **parts)
+
+
+def _modelled(hint: object) -> object:
+    """Return a type with the views and messages in it replaced by models, and tuples by lists."""
+    if isinstance(hint, type) and issubclass(hint, View):
+        return model_of(hint)  # type: ignore[arg-type]  # a dataclass's class is hashable, whatever its instances are
+    if hint is Message:
+        return dict[str, object]
+    if isinstance(hint, GenericAlias):
+        if hint.__origin__ is tuple:
+            return list[_modelled(get_args(hint)[0])]  # type: ignore[misc]
+        return hint.__origin__[tuple(map(_modelled, get_args(hint)))]  # type: ignore[index]
+    return hint
+
+
+Broker = model_of(BrokerView)
+Partition = model_of(PartitionView)
+Quorum = model_of(QuorumView)
+Record = create_model("Record", __base__=model_of(LogRecord))
+Snapshot = model_of(SnapshotView)
+Topic = model_of(TopicView)
+
+
+def listed(name: str, model: type[Model], **more: object) -> type[Model]:
+    """Return the model of a list under a name; `more` are further fields, each with its type."""
+    return _model(name.capitalize(), {name: GenericAlias(list, (model,)), **more})
+
+
+def _model(name: str, hints: Mapping[str, object]) -> type[Model]:
+    parts: dict[str, Any] = {field: (hint, ...) for field, hint in hints.items()}
+    return create_model(name, __base__=Model, **parts)
+
+
+Brokers = listed("brokers", Broker)
+Topics = listed("topics", Topic)
+Records = create_model(
+    "Records",
+    __base__=listed("records", Record),
+    __doc__="Records of the metadata log.",
+    from_=(int, Field(alias="from", description="Offset of the first.")),
+    end_offset=(int, Field(description="Offset after the last record of the log.")),
+)
+Snapshots = listed("snapshots", Snapshot)
+State = _model(
+    "State",
+    {
+        "brokers": GenericAlias(list, (Broker,)),
+        "topics": GenericAlias(list, (Topic,)),
+        "features": dict[str, int],
+        "configs": GenericAlias(list, (model_of(ConfigView),)),
+        "quorum": Quorum,
+        "snapshots": GenericAlias(list, (Snapshot,)),
+    },
+)
+
 
 router = APIRouter(route_class=StrictRoute, tags=["state"])
 
@@ -64,13 +139,13 @@ class NewRecords(Model):
     records: list[NewRecord] = Field(min_length=1)
 
 
-@router.get("/v1/state", response_model=view_models.State)
+@router.get("/v1/state", response_model=State)
 async def get_state(request: Request, double: TheDouble) -> Response:
     """Return the whole state except the log."""
     return json_response(request, double.state.to_json())
 
 
-@router.get("/v1/quorum", response_model=view_models.Quorum)
+@router.get("/v1/quorum", response_model=Quorum)
 async def get_quorum(request: Request, double: TheDouble) -> Response:
     """Return the leader, the voters and the observers."""
     return json_response(request, double.state.quorum().to_json())
@@ -90,37 +165,37 @@ async def resign_controller(double: TheDouble) -> None:
         double.state.resign()
 
 
-@router.get("/v1/brokers", response_model=view_models.Brokers)
+@router.get("/v1/brokers", response_model=Brokers)
 async def list_brokers(request: Request, double: TheDouble) -> Response:
     """List the registered brokers, by id."""
     return json_response(request, {"brokers": [each.to_json() for each in double.state.brokers()]})
 
 
-@router.get("/v1/brokers/{brokerId}", response_model=view_models.Broker)
+@router.get("/v1/brokers/{brokerId}", response_model=Broker)
 async def get_broker(broker_id: BrokerId, double: TheDouble) -> Response:
     """Return a registered broker."""
     return _broker(double, broker_id)
 
 
-@router.post("/v1/brokers/{brokerId}/fence", response_model=view_models.Broker)
+@router.post("/v1/brokers/{brokerId}/fence", response_model=Broker)
 async def fence_broker(broker_id: BrokerId, double: TheDouble) -> Response:
     """Fence a broker; its next heartbeat without `wantFence` unfences it again."""
     return _commanded(double, broker_id, lambda: double.state.fence(broker_id))
 
 
-@router.post("/v1/brokers/{brokerId}/unfence", response_model=view_models.Broker)
+@router.post("/v1/brokers/{brokerId}/unfence", response_model=Broker)
 async def unfence_broker(broker_id: BrokerId, double: TheDouble) -> Response:
     """Unfence a broker and renew its session."""
     return _commanded(double, broker_id, lambda: double.state.unfence(broker_id))
 
 
-@router.post("/v1/brokers/{brokerId}/expire-session", response_model=view_models.Broker)
+@router.post("/v1/brokers/{brokerId}/expire-session", response_model=Broker)
 async def expire_broker_session(broker_id: BrokerId, double: TheDouble) -> Response:
     """Expire a broker's session: it is fenced until its next heartbeat."""
     return _commanded(double, broker_id, lambda: double.state.expire_session(broker_id))
 
 
-@router.post("/v1/brokers/{brokerId}/fail-log-dir", response_model=view_models.Broker)
+@router.post("/v1/brokers/{brokerId}/fail-log-dir", response_model=Broker)
 async def fail_log_dir(broker_id: BrokerId, body: LogDirId, double: TheDouble) -> Response:
     """Mark a log directory as offline, as if the broker had reported it."""
     return _commanded(double, broker_id, lambda: double.state.fail_log_dir(broker_id, body.id))
@@ -134,13 +209,13 @@ async def unregister_broker(broker_id: BrokerId, double: TheDouble) -> None:
         double.state.unregister(broker_id)
 
 
-@router.get("/v1/topics", response_model=view_models.Topics)
+@router.get("/v1/topics", response_model=Topics)
 async def list_topics(request: Request, double: TheDouble) -> Response:
     """List the topics with their partitions, by name."""
     return json_response(request, {"topics": [each.to_json() for each in double.state.topics()]})
 
 
-@router.post("/v1/elections", response_model=view_models.Partition)
+@router.post("/v1/elections", response_model=Partition)
 async def elect_leader(body: Election, double: TheDouble) -> Response:
     """Elect a replica of a partition; return the partition after that."""
     with commanding():
@@ -148,7 +223,7 @@ async def elect_leader(body: Election, double: TheDouble) -> Response:
     return json_text(found.to_json())
 
 
-@router.get("/v1/records", response_model=view_models.Records)
+@router.get("/v1/records", response_model=Records)
 async def list_records(
     double: TheDouble,
     from_offset: Annotated[
@@ -166,7 +241,7 @@ async def list_records(
     return StreamingResponse(in_chunks(texts, 50), media_type="application/json")
 
 
-@router.post("/v1/records", status_code=201, response_model=view_models.Records)
+@router.post("/v1/records", status_code=201, response_model=Records)
 async def append_records(body: NewRecords, double: TheDouble) -> Response:
     """Write metadata records as one batch: all of them, or none if one does not fit the state."""
     trees = [each.model_dump(by_alias=True, exclude_none=True) for each in body.records]
@@ -181,13 +256,13 @@ async def append_records(body: NewRecords, double: TheDouble) -> Response:
     return json_text(tree, 201)
 
 
-@router.get("/v1/snapshots", response_model=view_models.Snapshots)
+@router.get("/v1/snapshots", response_model=Snapshots)
 async def list_snapshots(request: Request, double: TheDouble) -> Response:
     """List the snapshots that are kept, oldest first."""
     return json_response(request, {"snapshots": [each.to_json() for each in double.state.snapshots()]})
 
 
-@router.post("/v1/snapshots", status_code=201, response_model=view_models.Snapshot)
+@router.post("/v1/snapshots", status_code=201, response_model=Snapshot)
 async def write_snapshot(double: TheDouble) -> Response:
     """Write a snapshot of everything committed; return the newest one if nothing is new."""
     with commanding():

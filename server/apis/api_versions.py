@@ -6,7 +6,7 @@ level 0 are left out (KAFKA-17492). A controller does not compare the cluster id
 answer REBOOTSTRAP_REQUIRED. Not implemented: throttling.
 """
 
-from mockraft.kafka_api.api_versions import is_valid
+from mockraft.kafka_api.api import is_valid
 from mockraft.releases import KRAFT_VERSION
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.controller import Controller

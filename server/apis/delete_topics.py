@@ -11,7 +11,7 @@ from typing import Final
 from mockraft.kafka_api import error_responses
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
-from mockraft.server.apis.throttling import mutation_quota
+from mockraft.server.apis.refusals import mutation_quota
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, error_fields
 from mockraft.server.controller.security.acl_types import AclOperation

@@ -9,7 +9,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import BOOTSTRAP, SnapshotId
-from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import PARTITION, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads

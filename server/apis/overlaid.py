@@ -1,4 +1,4 @@
-"""The APIs of a controller with an overlay's messages.
+"""The APIs that a controller offers: those that behave as its configuration says, or have an overlay's messages.
 
 A handled API keeps its handler, which reads an overlay's request by Kafka's names (missing fields have defaults); its
 response is converted to the overlay's class. A request without a handler is answered with its response's defaults, if
@@ -7,11 +7,12 @@ its schema offers it on a controller's listener.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 
 from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, Api
+from mockraft.server.controller.settings.offers import Offer
 from mockraft.wire.message import Message
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.recast import recast
@@ -70,3 +71,17 @@ def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> AnyApi
 def _newest(request: type[Message]) -> int:
     """Return the newest offered version: Kafka offers no unstable one either."""
     return request.max_version - (1 if request.latest_version_unstable else 0)
+
+
+def offered(apis: Mapping[int, AnyApi], offer: Offer, proposed: Container[int] = ()) -> dict[int, AnyApi]:
+    """Return the remaining APIs with their offered versions; APIs unknown to mockraft are not added.
+
+    `proposed` are the keys of APIs that a proposal adds or changes: they have the versions of its messages.
+    """
+    table = {}
+    for api_key, api in apis.items():
+        own = api.versions if api_key in proposed else offer.release.api_versions.get(api_key)
+        found = offer.ranges.get(api_key, own)
+        if found is not None:
+            table[api_key] = api.in_versions(*found)
+    return table

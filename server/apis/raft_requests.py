@@ -12,8 +12,7 @@ from mockraft.server.apis import refusals
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log import limits
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterEndpoint
+from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, PARTITION, ReplicaKey, VoterEndpoint
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.quorum_state import InconsistentLeaderError, VoterChange

@@ -3,11 +3,15 @@
 One each, as brokers try again all the time; another one if the reason changes, or after a registration.
 """
 
+from __future__ import annotations
+
 import logging
 from typing import Final
 
+from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.settings.mutation_quota import MutationQuota
 from mockraft.wire import error_codes
 
 REGISTER: Final = "broker %d may not register"
@@ -45,3 +49,10 @@ def forget(controller: Controller, broker_id: int) -> None:
     """Log the broker's next refusal in any case."""
     for what in (REGISTER, FETCH):
         controller.refused_brokers.pop((broker_id, what), None)
+
+
+def mutation_quota(controller: Controller, ctx: RequestContext, strict_since_version: int) -> MutationQuota:
+    """Return the controller mutation quota; requests of older versions are never refused by it (KIP-599)."""
+    is_strict = ctx.api_version >= strict_since_version
+    quotas = controller.image.client_quotas
+    return controller.mutation_quotas.quota_for(quotas, ctx.principal, ctx.client_id, ctx.now_ms, is_strict=is_strict)

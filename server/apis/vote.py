@@ -12,7 +12,7 @@ from mockraft.server.apis.raft_requests import (
     voter_refusal,
 )
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import ReplicaKey
+from mockraft.server.controller.quorum.voter_set import ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes

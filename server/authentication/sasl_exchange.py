@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from mockraft.kafka_api.api_versions import is_valid
+from mockraft.kafka_api.api import is_valid
 from mockraft.kafka_api.login import LoginAnswer, LoginResult
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.authentication import HEALTH_CLIENT_ID

@@ -15,8 +15,7 @@ from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.log.data_dir import DataDirError
-from mockraft.server.controller.periodic import Periodic
-from mockraft.server.controller.periodic_tasks import periodic_tasks
+from mockraft.server.controller.periodic import Periodic, periodic_tasks
 from mockraft.server.controller.result import (
     RECORDS_PER_BATCH_MAX,
     ApiError,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
-from mockraft.server.controller.quorum.election_state import PARTITION
+from mockraft.server.controller.quorum.voter_set import PARTITION
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.quorum_state import QuorumState
 from mockraft.server.raft.request_manager import Target

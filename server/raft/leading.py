@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterNode, VoterSet
+from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterNode, VoterSet
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 OBSERVERS_MAX = 100_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.server.controller.quorum.election_state import PARTITION, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import PARTITION, ReplicaKey
 from mockraft.server.raft.quorum_state import QuorumState
 from mockraft.server.raft.states import Role
 from mockraft.wire.messages import begin_quorum_epoch_request as begin

@@ -14,8 +14,14 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.quorum.election_state import ElectionState, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, VoterEndpoint, VoterSet, control_records
+from mockraft.server.controller.quorum.voter_set import (
+    BEFORE_THE_LOG,
+    ElectionState,
+    ReplicaKey,
+    VoterEndpoint,
+    VoterSet,
+    control_records,
+)
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.outgoing import Listener, NodeEndpoint
 from mockraft.server.raft.request_manager import RequestManager

@@ -13,8 +13,7 @@ from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterSet
+from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterEndpoint, VoterSet
 from mockraft.server.raft import answers, messages, voter_changes
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing

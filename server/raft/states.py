@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey
 
 
 class Role(Enum):

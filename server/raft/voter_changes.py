@@ -10,8 +10,8 @@ from functools import partial
 
 from mockraft.releases import KRAFT_VERSION, Behaviour, release
 from mockraft.server.controller.log import limits
-from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.quorum.voter_set import (
+    ReplicaKey,
     VoterEndpoint,
     VoterNode,
     VoterSet,

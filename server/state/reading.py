@@ -7,7 +7,7 @@ from typing import Final
 from mockraft.kafka_configs import config_keys
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image import BrokerRegistration, Partition, Topic
-from mockraft.server.controller.quorum.election_state import ReplicaKey
+from mockraft.server.controller.quorum.voter_set import ReplicaKey
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.server.views import (

@@ -14,7 +14,7 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.effects import Answered, Connect, Failed, Opened, SendRequest
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.kernel import Kernel
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, PartitionHost
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.disks.failing_disk import FailingDisk
-from mockraft.brokers.log_dirs.cordoning import CordoningError
-from mockraft.brokers.log_dirs.placement import DirectoryAt
+from mockraft.brokers.log_dirs.placement import CordoningError, DirectoryAt
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import api_keys
 from mockraft.wire.directory_ids import LOST, UNASSIGNED

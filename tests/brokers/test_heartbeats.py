@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller
 from mockraft.brokers import directories
 from mockraft.brokers.lifecycle import End
-from mockraft.brokers.shell.outage import Outage
+from mockraft.brokers.shell.socket_links import Outage
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, RequestTimedOutError
 from mockraft.wire.errors import WireError

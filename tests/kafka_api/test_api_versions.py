@@ -1,7 +1,7 @@
 """Validity of ApiVersions requests, as ApiVersionsRequest.isValid of 4.4.0 has it."""
 
 import pytest
-from mockraft.kafka_api.api_versions import is_valid
+from mockraft.kafka_api.api import is_valid
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 

@@ -13,7 +13,7 @@ from mockraft.kafka.certificates import Certificate, CertificateAuthority
 from mockraft.releases import release
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import AnyApi, Api
-from mockraft.server.apis.offered import offered
+from mockraft.server.apis.overlaid import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.releases import release
-from mockraft.server.apis.offered import offered
+from mockraft.server.apis.overlaid import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import BOUNDS, ControllerConfig
 from mockraft.server.controller.settings.offers import Offer, read_ranges

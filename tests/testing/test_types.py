@@ -12,8 +12,8 @@ import pytest
 from mockraft import Controller, Quorum, SimulatedBroker, SyncQuorum, SyncSimulatedBroker
 from mockraft.brokers.config import BrokerConfig
 from mockraft.server.config import ControllerConfig
-from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.fault import REQUIRED
+from mockraft.server.stubs.faults.presets import KINDS
 from mockraft.testing.faults import ControllerFaults
 from mockraft.testing.options import BrokerOptions, ConfigOptions
 

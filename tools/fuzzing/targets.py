@@ -19,8 +19,7 @@ from typing import Any
 from crc32c import crc32c
 from mockraft.brokers.log_dirs import record_times
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.log_config import LogConfig
-from mockraft.brokers.log_dirs.produced_batches import check_produced, read_produced
+from mockraft.brokers.log_dirs.produced_batches import LogConfig, check_produced, read_produced
 from mockraft.conformance.fuzz import differential
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig

@@ -4,9 +4,9 @@ Mirrors ClusterControlManager and BrokerHeartbeatManager; KIP-631, KIP-858, KIP-
 
     FENCED ⇄ UNFENCED → CONTROLLED_SHUTDOWN → SHUTDOWN_NOW (response only; the broker is then FENCED)
 
-`broker_state` decides the next state from one heartbeat as a pure function; `heartbeat` applies it; `fencing` makes
+`heartbeat_states` decides the next state from one heartbeat as a pure function; `heartbeat` applies it; `fencing` makes
 the partition and registration records in Kafka's order; `sessions` and `heartbeat_states` are soft state beside the
-log. `registration`, `log_dirs`, `replica_directories` and `producer_ids` are the other operations of brokers.
+log. `registration`, `log_dirs` and `producer_ids` are the other operations of brokers.
 
 Invariants: a broker is unfenced only after it has read its own registration; a fenced broker is in no ISR with more
 than one member and leads nothing; a broker epoch is the offset of its registration record, so it only grows.

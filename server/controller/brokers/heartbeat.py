@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.releases import Behaviour
 from mockraft.server.controller.brokers import fencing
-from mockraft.server.controller.brokers.broker_state import BrokerState, next_state
+from mockraft.server.controller.brokers.heartbeat_states import BrokerState, next_state
 from mockraft.server.controller.brokers.log_dirs import (
     check_registered,
     directories_cordoned,

@@ -16,7 +16,7 @@ from mockraft.files.directory_lock import lock_directory
 from mockraft.files.private_files import DIRECTORY_MODE, replace_file, sync_directory
 from mockraft.kafka_configs import java_properties
 from mockraft.server.controller.log import limits
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, ElectionState, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, PARTITION, ElectionState, ReplicaKey
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.directory_ids import draw_uuid

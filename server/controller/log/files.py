@@ -14,7 +14,7 @@ from mockraft.server.controller.log import limits, snapshot
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError
 from mockraft.server.controller.log.segments import LogStorage, StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId, completed
-from mockraft.server.controller.quorum.election_state import ElectionState
+from mockraft.server.controller.quorum.voter_set import ElectionState
 from mockraft.server.controller.settings import features
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mockraft.releases import Behaviour, release
 from mockraft.server.config import ControllerConfig
@@ -16,19 +16,48 @@ from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.batches import LogBatches
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.files import LogFiles
-from mockraft.server.controller.log.record_frames import record_frames
 from mockraft.server.controller.log.snapshot import BOOTSTRAP, EpochEndOffset, Snapshot, SnapshotId, completed
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ElectionState, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterHistory, VoterNode, VoterSet
+from mockraft.server.controller.quorum.voter_set import (
+    NO_DIRECTORY_ID,
+    ElectionState,
+    ReplicaKey,
+    VoterEndpoint,
+    VoterHistory,
+    VoterNode,
+    VoterSet,
+)
 from mockraft.server.controller.security import scram
 from mockraft.server.controller.settings import features
-from mockraft.wire import record_batch
+from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
     import random
+
+    from mockraft.wire.message import Message
+    from mockraft.wire.overlay import Overlay
+
+
+class RecordFrames(Protocol):
+    """The functions of `metadata_log_frame`. Both raise WireError."""
+
+    def encode(self, record: Message, version: int) -> bytes:
+        """Write a record with its frame."""
+
+    def decode(self, value: bytes) -> RecordAt:
+        """Read a record, and its version from the frame."""
+
+
+def record_frames(overlay: Overlay | None) -> RecordFrames:
+    """Return the framing of Kafka's records, or of an overlay's."""
+    if overlay is None:
+        return metadata_log_frame
+    from mockraft.wire.recast import OverlaidRecords
+
+    return OverlaidRecords(overlay)
+
 
 _LOGGER = logging.getLogger(__name__)
 _SNAPSHOT_RETRY_MS = 60_000

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def describe(controller: "ControllerContext", resource_type: int, name: str) -> list[DescribedConfig]:
     """Return all configs of a topic, a group or a client metrics subscription, sorted by name."""
     own = controller.image.configs.get((resource_type, name), {})
-    return described_configs.describe(_layers(controller), resource_type, own)
+    return described_configs.describe(_all_layers(controller), resource_type, own)
 
 
 def describe_node(controller: "ControllerContext") -> list[DescribedConfig]:
     """Return all configs of this controller's node, sorted by name, including unknown keys that are set."""
-    found = described_configs.describe_node(_layers(controller))
+    found = described_configs.describe_node(_all_layers(controller))
     if controller.has(Behaviour.CORDONED_CONFIG_IS_A_STRING):
         return [described_configs.as_string(key) if key.name == CORDONED_LOG_DIRS else key for key in found]
     return found
@@ -28,10 +28,10 @@ def describe_node(controller: "ControllerContext") -> list[DescribedConfig]:
 
 def describe_cluster_default(controller: "ControllerContext") -> list[DescribedConfig]:
     """Return the configs set for all brokers, sorted by name, without keys that cannot be."""
-    return described_configs.describe_cluster_default(_layers(controller))
+    return described_configs.describe_cluster_default(_all_layers(controller))
 
 
-def _layers(controller: "ControllerContext") -> Layers:
+def _all_layers(controller: "ControllerContext") -> Layers:
     configs = controller.image.configs
     own = configs.get((BROKER, str(controller.config.node_id)), {})
     return described_configs.layers_of(

@@ -5,7 +5,7 @@ Mirrors ReplicationControlManager. All changes of an existing partition go throu
 the constraints of one partition from configs, brokers and directories.
 
 - `topics`, `partition_creation`, `placement`: new topics and partitions (StripedReplicaPlacer).
-- `elections`, `requested_elections`, `periodic_elections`: who leads (KIP-183, KIP-460, KIP-966).
+- `elections`, `leader_elections`: who leads (KIP-183, KIP-460, KIP-966).
 - `isr_proposals`: AlterPartition of leaders (KIP-497, KIP-841, KIP-903).
 - `reassignments`: AlterPartitionReassignments (KIP-455, KIP-860).
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.fault import REQUIRED, Kind, Parameter
+from mockraft.server.stubs.faults.presets import KINDS
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire.names import did_you_mean, snake
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.faults.fault import Fault, Kind
+    from mockraft.server.stubs.faults.fault import Fault, FaultTarget, Kind
     from mockraft.server.stubs.faults.plan import Plan
-    from mockraft.server.stubs.faults.target import FaultTarget
     from mockraft.wire.json_form import Json, Tree
 
 _SCOPES = ("client_id", "broker_id", "connection", "listener", "node", "address")
@@ -52,7 +51,7 @@ class Faults:
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """Return every kind of fault by its name."""
-        from mockraft.server.stubs.faults.every_kind import KINDS
+        from mockraft.server.stubs.faults.presets import KINDS
 
         return KINDS
 

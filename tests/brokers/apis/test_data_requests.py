@@ -11,7 +11,7 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.log_dirs.transaction_markers import Marker
 from mockraft.brokers.partitions.hosted import HostedPartition, PartitionHost

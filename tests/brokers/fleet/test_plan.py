@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mockraft.brokers.fleet.figures import Figures
-from mockraft.brokers.fleet.histogram import Histogram
+from mockraft.brokers.fleet.figures import Figures, Histogram
 from mockraft.brokers.fleet.plan import Act, Action, plan
 from mockraft.brokers.fleet.script import Do, ScriptError, ScriptStep, read_script, steps_of
 from mockraft.brokers.fleet.summary import Course, done_to

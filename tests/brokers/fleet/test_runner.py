@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.brokers.fleet.figures import Figures, figures_of, merged
-from mockraft.brokers.fleet.plan import Act, Action, plan
+from mockraft.brokers.fleet.plan import Act, Action, Shard, plan, shard_of, split_shards
 from mockraft.brokers.fleet.processes import WorkerProcesses
 from mockraft.brokers.fleet.runner import FleetRunner
-from mockraft.brokers.fleet.shard import Shard, shard_of, split_shards
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.metadata.observer import FatalError
 from mockraft.server.controller.result import ControllerResult

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.brokers.image import ClusterImage, Partition
-from mockraft.brokers.image.brokers import Endpoint
-from mockraft.brokers.image.cluster_image import APPLIED, NOT_MODELLED
+from mockraft.brokers.image.cluster_image import APPLIED, NOT_MODELLED, Endpoint
 from mockraft.wire import records
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.gzip_records import UNPACKED_BYTES_MAX, unpack
+from mockraft.brokers.log_dirs.record_times import UNPACKED_BYTES_MAX, unpack
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire import error_codes
 

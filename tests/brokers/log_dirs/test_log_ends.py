@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire import error_codes, record_batch
 

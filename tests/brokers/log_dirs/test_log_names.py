@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from mockraft.brokers.log_dirs.log_names import Kind, LogName, live_name, marked_name, parse
+from mockraft.brokers.log_dirs.log_loading import Kind, LogName, live_name, marked_name, parse
 
 LONGEST_TOPIC = "t" * 249
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from mockraft.brokers.disks.failing_disk import FailingDisk
-from mockraft.brokers.log_dirs.log_config import LogConfig
 from mockraft.brokers.log_dirs.logs import Logs
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 
 from .conftest import batch
 from .test_logs import D0, D1, TOPIC, disks, logs, open_logs

@@ -5,9 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from mockraft.brokers.log_dirs.cordoning import CordoningError, cordoned_paths
-from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
-from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
+from mockraft.brokers.log_dirs.placement import (
+    CordoningError,
+    DirectoryAt,
+    NewReplica,
+    candidates,
+    cordoned_paths,
+    in_kafkas_order,
+)
 from mockraft.wire.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.uuids import text_of
 

@@ -9,8 +9,7 @@ from struct import pack_into
 import pytest
 from crc32c import crc32c
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.log_config import LogConfig
-from mockraft.brokers.log_dirs.produced_batches import check_produced, read_produced
+from mockraft.brokers.log_dirs.produced_batches import LogConfig, check_produced, read_produced
 from mockraft.wire import error_codes, record_batch
 
 NOW_MS = 1_000_000

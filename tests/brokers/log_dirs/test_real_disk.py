@@ -164,7 +164,7 @@ import sys
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.disks.real_disk import RealDisk
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.wire import record_batch
 
 logs = Logs([LogDir(RealDisk(sys.argv[1]), bytes(16))])

@@ -11,7 +11,7 @@ from crc32c import crc32c
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.batch_headers import CorruptBatchError, read_header, scan, stamp
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire import error_codes, record_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 
 from .conftest import batch

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
-from mockraft.brokers.log_dirs.ensemble import DirFound, LogDirsError, Refusal, look, verify
+from mockraft.brokers.log_dirs.ensemble import BOOTSTRAP_CHECKPOINT, DirFound, LogDirsError, Refusal, look, verify
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import Start, decide, open_log_dirs
 

@@ -19,7 +19,7 @@ from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
-from mockraft.brokers.moves import copying
+from mockraft.brokers.moves import movers
 from mockraft.brokers.moves.movers import Movers
 from mockraft.wire import record_batch
 
@@ -66,7 +66,7 @@ async def main(bootstrap: str, cluster_id: str, folder: Path, step: str) -> None
     broker = SimulatedBroker.joining(
         bootstrap, cluster_id, 1, seed=1, log_dir_paths=paths, open_disk=RealDisk, serve_clients=True
     )
-    copying.PIECE_BYTES_MAX = 1
+    movers.PIECE_BYTES_MAX = 1
     async with broker:
         await broker.wait_until(BrokerState.RUNNING)
         while not (held := broker.logs.held()) or broker.directories.assignments.queued:

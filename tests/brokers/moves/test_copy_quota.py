@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from mockraft.brokers.moves.copy_quota import CopyQuota
-from mockraft.brokers.moves.progress import eta_ms
+from mockraft.brokers.moves.movers import eta_ms
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
-from mockraft.brokers.moves.copying import _common_end as common_end
-from mockraft.brokers.moves.copying import align, copy_piece, has_caught_up
+from mockraft.brokers.moves.movers import _common_end as common_end
+from mockraft.brokers.moves.movers import align, copy_piece, has_caught_up
 
 from ..log_dirs.conftest import batch
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
-from mockraft.brokers.moves.move import Stage
+from mockraft.brokers.moves.move import MoveEndedError, MoveRefusedError, Stage
+from mockraft.brokers.moves.movers import mover_of
 from mockraft.brokers.moves.requests import start_move
-from mockraft.brokers.moves.scheduling import mover_of
 from mockraft.wire import record_batch
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 

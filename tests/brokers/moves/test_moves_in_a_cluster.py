@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.disks.real_disk import RealDisk
-from mockraft.brokers.moves.errors import MoveEndedError
+from mockraft.brokers.moves.move import MoveEndedError
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
 from ...budgets import sample

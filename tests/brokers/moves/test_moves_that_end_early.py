@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
-from mockraft.brokers.moves.move import Stage
+from mockraft.brokers.moves.move import MoveEndedError, MoveRefusedError, Stage
 from mockraft.brokers.moves.movers import Move
 from mockraft.brokers.moves.requests import start_move
 from mockraft.wire import error_codes, record_batch

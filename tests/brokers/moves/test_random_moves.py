@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.brokers.moves.errors import MoveRefusedError
-from mockraft.brokers.moves.recovery import Recovered, Recovery, ReplicaLogs, recover
+from mockraft.brokers.moves.move import MoveRefusedError
+from mockraft.brokers.moves.movers import mover_of, next_to_copy
 from mockraft.brokers.moves.requests import start_move
-from mockraft.brokers.moves.scheduling import mover_of, next_to_copy
-from mockraft.brokers.moves.starting import settle
+from mockraft.brokers.moves.starting import Recovered, Recovery, ReplicaLogs, recover, settle
 from mockraft.wire import record_batch
 from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mockraft.brokers.moves.scheduling import mover_of, next_to_copy
+from mockraft.brokers.moves.movers import mover_of, next_to_copy
 
 SMALLEST = "polygenelubricants"
 """The hash of this word is Java's smallest integer."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.effects import Link
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.partitions.fetcher import LeaderFetcher
 from mockraft.brokers.partitions.hosted import HostedPartition, PartitionHost

@@ -9,7 +9,7 @@ from crc32c import crc32c
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.batch_headers import read_headers
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.partitions.fetcher import _truncate as truncate
 from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, PartitionHost, ReadBy

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft.brokers.image import ClusterImage
-from mockraft.brokers.log_dirs.log_config import LogConfig
+from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.partitions.settings import RETENTION_MS, ReplicaSettings, TopicSettings, topic_settings
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord

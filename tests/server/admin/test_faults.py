@@ -3,8 +3,8 @@ from collections.abc import Callable
 import httpx
 import jsonschema_rs
 import pytest
-from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.fault import REQUIRED, Kind
+from mockraft.server.stubs.faults.presets import KINDS
 from mockraft.wire.names import camel
 
 Schema = Callable[[str], jsonschema_rs.Draft4Validator]

@@ -4,8 +4,7 @@ import pytest
 from mockraft import Controller, stub
 from mockraft.kafka_api.api import Client
 from mockraft.kafka_api.journal import Answer, Exchange, Journal
-from mockraft.server.admin.metrics import Metrics
-from mockraft.server.admin.request_counts import BUCKETS_US, KINDS_MAX, RequestCounts
+from mockraft.server.admin.metrics import BUCKETS_US, KINDS_MAX, Metrics, RequestCounts
 from mockraft.server.double import Double
 from mockraft.server.stubs.script import Script
 from mockraft.wire.connection import Request, parse_request, write_request, write_response

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.periodic_tasks import write_no_op
+from mockraft.server.controller.periodic import write_no_op
 from mockraft.wire import error_codes, records
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.metadata_log_frame import RecordAt

@@ -4,7 +4,7 @@ import pytest
 from mockraft.server.apis import describe_quorum
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import ReplicaKey
+from mockraft.server.controller.quorum.voter_set import ReplicaKey
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 

@@ -7,7 +7,7 @@ import pytest
 from mockraft.server.apis import fetch
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import ReplicaKey
+from mockraft.server.controller.quorum.voter_set import ReplicaKey
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.quorum.election_state import ReplicaKey
+from mockraft.server.controller.quorum.voter_set import ReplicaKey
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import messages, uuids

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.controller.log.limits import EPOCH_PEER_MAX
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ElectionState, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ElectionState, ReplicaKey
 from mockraft.server.raft.quorum_state import InconsistentLeaderError
 from mockraft.server.raft.states import Role, Votes, Voting, can_step, grants
 from mockraft.wire import error_codes, record_batch

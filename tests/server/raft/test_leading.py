@@ -1,6 +1,5 @@
 import pytest
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet
+from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterEndpoint, VoterNode, VoterSet
 from mockraft.server.raft import leading as leading_module
 from mockraft.server.raft.leading import Leading, ReplicaState
 

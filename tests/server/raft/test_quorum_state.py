@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.quorum.election_state import ElectionState
+from mockraft.server.controller.quorum.voter_set import ElectionState
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.quorum_state import InconsistentLeaderError
 from mockraft.server.raft.states import Role

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.controller.log.limits import EPOCH_MAX, EPOCH_PEER_MAX
-from mockraft.server.controller.quorum.election_state import ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterNode
+from mockraft.server.controller.quorum.voter_set import ReplicaKey, VoterEndpoint, VoterNode
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft import voter_changes
 from mockraft.server.raft.states import Role

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.brokers.image.topics import Partition as BrokersPartition
+from mockraft.brokers.image.cluster_image import Partition as BrokersPartition
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.metadata.observer import Observer
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.partition import Partition
 from mockraft.server.controller.brokers.fencing import fence
-from mockraft.server.controller.brokers.replica_directories import assign_replicas_to_dirs
+from mockraft.server.controller.brokers.log_dirs import assign_replicas_to_dirs
 from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image.settings import SettingsImage

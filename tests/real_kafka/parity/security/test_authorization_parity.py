@@ -9,7 +9,7 @@ import pytest
 from mockraft.conformance.requests import request
 from mockraft.kafka.processes import wait_until
 from mockraft.releases import release
-from mockraft.server.apis.offered import offered
+from mockraft.server.apis.overlaid import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.controller.security.acl_types import (
     CLUSTER_NAME,

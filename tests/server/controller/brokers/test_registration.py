@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 from mockraft.server.controller.brokers import producer_ids
-from mockraft.server.controller.brokers.broker_state import BrokerState, next_state
 from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
+from mockraft.server.controller.brokers.heartbeat_states import BrokerState, next_state
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes

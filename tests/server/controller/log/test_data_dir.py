@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mockraft.server.controller.log import data_dir
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError
-from mockraft.server.controller.quorum.election_state import ElectionState, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import ElectionState, ReplicaKey
 from mockraft.wire import directory_ids, uuids
 
 CLUSTER_ID = "vVmXkzINR52jzR994Gyb3Q"

@@ -7,7 +7,7 @@ import pytest
 from mockraft.server.controller.log import data_dir
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.quorum.election_state import ElectionState
+from mockraft.server.controller.quorum.voter_set import ElectionState
 
 from .conftest import FIRST_SEGMENT, Open, crashed, full_disk, started_in, topic, topics_among
 

@@ -14,8 +14,15 @@ from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
-from mockraft.server.controller.quorum.election_state import ElectionState, ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet, control_records, read_voters
+from mockraft.server.controller.quorum.voter_set import (
+    ElectionState,
+    ReplicaKey,
+    VoterEndpoint,
+    VoterNode,
+    VoterSet,
+    control_records,
+    read_voters,
+)
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch, uuids
 

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
-from mockraft.server.controller.quorum.election_state import ReplicaKey
-from mockraft.server.controller.quorum.voter_set import VoterEndpoint, VoterNode, VoterSet, control_records
+from mockraft.server.controller.quorum.voter_set import ReplicaKey, VoterEndpoint, VoterNode, VoterSet, control_records
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt

@@ -3,9 +3,10 @@ from dataclasses import replace
 import pytest
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.metadata_log import configured_history
-from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import (
     BEFORE_THE_LOG,
+    NO_DIRECTORY_ID,
+    ReplicaKey,
     VoterEndpoint,
     VoterHistory,
     VoterNode,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft.kafka_api.parked import NEVER_MS
-from mockraft.server.stubs.faults import every_kind
+from mockraft.server.stubs.faults import presets
 from mockraft.server.stubs.faults.chaos import chaos
 from mockraft.server.stubs.faults.fault import REQUIRED, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
@@ -121,7 +121,7 @@ def test_invalid_plan_is_refused_with_the_reason(plan: Any, complaint: str) -> N
     assert faults.plan_json() == []
 
 
-BYTE_KINDS = {name for name, kind in every_kind.KINDS.items() if kind.toxic is not None}
+BYTE_KINDS = {name for name, kind in presets.KINDS.items() if kind.toxic is not None}
 
 
 def test_the_same_seed_makes_the_same_plan_and_another_one_another() -> None:
@@ -159,7 +159,7 @@ def test_no_fault_remains_after_the_end() -> None:
 
 def test_a_preset_gets_a_broker_and_only_when_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = (Parameter("broker_id", "int", REQUIRED, "the broker"),)
-    monkeypatch.setitem(every_kind.KINDS, "hit", Kind("hit", "It is hit.", parameters, lambda double, params: print))
+    monkeypatch.setitem(presets.KINDS, "hit", Kind("hit", "It is hit.", parameters, lambda double, params: print))
     unnamed: list[Any] = chaos(seed=1, length_ms=600_000)
     assert "hit" not in {step["fault"]["kind"] for step in unnamed}
     plan: list[Any] = chaos(seed=1, kinds=["hit"], broker_ids=[4, 5], length_ms=600_000)

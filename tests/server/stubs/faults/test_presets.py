@@ -10,7 +10,7 @@ import pytest
 from mockraft import Controller, Quorum
 from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.stubs.faults.every_kind import PRESET_KINDS
+from mockraft.server.stubs.faults.presets import PRESET_KINDS
 from mockraft.server.views import LogDirView
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.client import KafkaConnection, RequestTimedOutError, connect

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.kafka_api.clock import VirtualClock
-from mockraft.server.stubs.faults import every_kind
+from mockraft.server.stubs.faults import presets
 from mockraft.server.stubs.faults.fault import REQUIRED, InForce, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
 
@@ -53,7 +53,7 @@ def preset(monkeypatch: pytest.MonkeyPatch) -> Preset:
         Parameter("broker_id", "int", REQUIRED, "the broker", minimum=0),
         Parameter("code", "string", "NONE", "the error"),
     )
-    monkeypatch.setitem(every_kind.KINDS, "fence", Kind("fence", "A broker is fenced.", parameters, made.on))
+    monkeypatch.setitem(presets.KINDS, "fence", Kind("fence", "A broker is fenced.", parameters, made.on))
     return made
 
 

@@ -1,17 +1,58 @@
-"""Elections requested by clients (ReplicationControlManager.electLeaders; KIP-183, KIP-460)."""
+"""Elections of leaders: periodic ones (preferred, and unclean where allowed), and those that clients request.
+
+ReplicationControlManager's maybeBalancePartitionLeaders, maybeElectUncleanLeaders and electLeaders (KIP-183, KIP-460).
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.image.topics import NO_LEADER
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.server.controller.topics.elections import ElectionType
-from mockraft.server.controller.topics.partition_rules import begin_change
+from mockraft.server.controller.topics.partition_rules import begin_change, topic_election
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
+
+
+ELECTIONS_PER_RUN_MAX: Final = 1000
+
+
+def balance_leaders(controller: ControllerContext, now_ms: int) -> ControllerResult[bool]:
+    """Hold a preferred election for each partition that is not led by its first replica."""
+    return _elect(controller, controller.image.topics.index.imbalanced(), ElectionType.PREFERRED, "leaders balanced")
+
+
+def elect_unclean_leaders(controller: ControllerContext, now_ms: int) -> ControllerResult[bool]:
+    """Hold an unclean election for each leaderless partition whose topic allows it."""
+    topics = controller.image.topics
+    places = [
+        place
+        for place in topics.index.leaderless()
+        if topic_election(controller, topics.by_id[place.topic_id]) is ElectionType.UNCLEAN
+    ]
+    return _elect(controller, places, ElectionType.UNCLEAN, "leaders elected uncleanly")
+
+
+def _elect(
+    controller: ControllerContext, places: Iterable[TopicPartition], election: ElectionType, reason: str
+) -> ControllerResult[bool]:
+    """Write up to a thousand changes; return True if there may be more."""
+    records: list[RecordAt] = []
+    for place in places:
+        if len(records) >= ELECTIONS_PER_RUN_MAX:
+            break
+        topic = controller.image.topics.by_id[place.topic_id]
+        record = begin_change(controller, topic, place.partition_id, election=election).build()
+        if record is not None:
+            records.append(record)
+    return ControllerResult(records, len(records) >= ELECTIONS_PER_RUN_MAX, reason, atomic=False)
+
 
 _BY_TYPE: Final = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
 """Election types on the wire."""
@@ -22,7 +63,7 @@ Elections = list[tuple[str, list[tuple[int, ApiError | None]]]]
 
 
 def elect_leaders(
-    controller: "ControllerContext", election_type: int, places: Iterable[tuple[str, Iterable[int]]] | None
+    controller: ControllerContext, election_type: int, places: Iterable[tuple[str, Iterable[int]]] | None
 ) -> ControllerResult[Elections]:
     """Hold an election for each of these partitions, or (None) for all; then report only the needed ones.
 
@@ -41,7 +82,7 @@ def elect_leaders(
         elected: list[tuple[int, ApiError | None]] = []
         for partition_id in partition_ids:
             try:
-                records.append(_elect(controller, election, name, partition_id))
+                records.append(_elect_if_needed(controller, election, name, partition_id))
                 elected.append((partition_id, None))
             except ApiError as refusal:
                 if not wants_all or refusal.error_code != error_codes.ELECTION_NOT_NEEDED:
@@ -51,7 +92,7 @@ def elect_leaders(
     return ControllerResult(records, results, f"{election.value} leaders elected", atomic=False)
 
 
-def _elect(controller: "ControllerContext", election: ElectionType, name: str, partition_id: int) -> RecordAt:
+def _elect_if_needed(controller: ControllerContext, election: ElectionType, name: str, partition_id: int) -> RecordAt:
     topic = controller.image.topics.by_name.get(name)
     if topic is None:
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
