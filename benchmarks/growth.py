@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from contenders import create_topic, heartbeat, registrations, shrink_or_grow
+from mockraft.kafka_api.effects import AwaitSent, Send
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.effects import AwaitSent, Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.connection import read_response, write_request

@@ -16,14 +16,12 @@ from typing import Any, Self
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.config import BrokerConfig, draw_config
-from mockraft.brokers.directory_view import DirectoryViews
-from mockraft.brokers.disk_faults import DiskFaults
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.listener.client_listener import ClientListener
 from mockraft.brokers.listener.clients import Limits
+from mockraft.brokers.log_dir_access import LogDirAccess
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.shared_replication import SharedReplication
-from mockraft.brokers.moves.replica_moves import ReplicaMoves
 from mockraft.brokers.node import BrokerNode
 from mockraft.brokers.shell.shell import REAL_CLOCK, Shell
 from mockraft.brokers.shell.socket_links import Outage, SocketLinks
@@ -31,7 +29,7 @@ from mockraft.kafka_api.clock import Clock
 from mockraft.wire.connection import endpoint_of
 
 
-class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
+class SimulatedBroker(LogDirAccess):
     """A broker that registers, replicates the metadata log, sends heartbeats and shuts down; see `BrokerConfig`.
 
     It replicates the log itself, or shares it with other brokers when a `shared` replication is given. `node` is the

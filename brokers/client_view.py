@@ -4,16 +4,57 @@ from __future__ import annotations
 
 import functools
 import random
+from collections.abc import Callable
 
 from mockraft.brokers.apis.api import BrokerView
 from mockraft.brokers.apis.registry import APIS
-from mockraft.brokers.coordinators.coordinators import Coordinators
-from mockraft.brokers.core import Core
+from mockraft.brokers.config import REQUEST_TIMEOUT_MS
+from mockraft.brokers.coordinators.group_coordinator import GroupCoordinator
+from mockraft.brokers.coordinators.transactions import TransactionCoordinator
+from mockraft.brokers.coordinators.verification import Verifier
+from mockraft.brokers.core import Component, Core
 from mockraft.brokers.forwarding import Forwarding
 from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.requests import start_move
+from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.topic_creation import TopicCreation
+
+
+class Coordinators(Component):
+    """Groups and transactions of one broker. A component that comes after `Replicas`.
+
+    `changed` is called with each result that a client's request may wait for.
+    """
+
+    def __init__(self, core: Core, replicas: Replicas, forwarding: Forwarding, changed: Callable[[], None]) -> None:
+        timeout_ms = int(core.config.properties.get(*REQUEST_TIMEOUT_MS))
+        self.producer_ids = ProducerIds(forwarding.send, core.config.broker_id, replicas.broker_epoch)
+        self.groups = GroupCoordinator(core, replicas, changed)
+        self.transactions = TransactionCoordinator(core, replicas, self.producer_ids, changed)
+        self.verifier = Verifier(core, replicas, self.transactions.log, timeout_ms, changed)
+
+    def start(self) -> None:
+        """Start the periodic tasks of transactions."""
+        self.transactions.start()
+
+    def metadata_advanced(self) -> None:
+        """Follow the leaders of the coordinators' topics, and of partitions that wait for a marker."""
+        self.groups.log.metadata_advanced()
+        self.transactions.log.metadata_advanced()
+        self.transactions.markers.metadata_advanced()
+
+    def replicas_changed(self) -> None:
+        """Look at waiting appends again."""
+        self.groups.log.replicas_changed()
+        self.transactions.log.replicas_changed()
+
+    def close(self) -> None:
+        """Close the connections to other brokers."""
+        self.groups.log.close()
+        self.transactions.log.close()
+        self.transactions.markers.close()
+        self.verifier.close()
 
 
 def view_of(

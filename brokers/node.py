@@ -10,9 +10,8 @@ import functools
 from collections.abc import Iterable
 
 from mockraft.brokers import lifecycle
-from mockraft.brokers.client_view import view_of
+from mockraft.brokers.client_view import Coordinators, view_of
 from mockraft.brokers.config import BrokerConfig
-from mockraft.brokers.coordinators.coordinators import Coordinators
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import (

@@ -2,7 +2,7 @@
 
 * `api` describes one API: request and response class, versions, handler and error form, and the context of a request.
 * `parked` is the result of a handler that must wait.
-* `listener` is a listener without sockets: frames, logins (`login`, `logins`), dispatch, bursts and turns, limits,
+* `listener` is a listener without sockets: frames, logins (`logins`), dispatch, bursts and turns, limits,
   parked requests, stubs, the `journal`. A server derives its own with its APIs; `connections` has their state.
 * `effects` are what the shell of a sans-IO server does to connections: send, close, pause, resume.
 * `shell` is the asyncio side of any listener: sockets (`listening`), `tls`, timer, idle connections.

@@ -121,19 +121,13 @@ class Client(NamedTuple):
     token_authenticated: bool = False
 
 
-@dataclass(slots=True)
-class RequestContext:
-    """Context of a request: its header, the client, and the time (Kafka's RequestContext).
+class OfRequest:
+    """What a request's context and its entry in the journal say of its header and its client."""
 
-    `failure` is the traceback if the handler raised, `refused_with` the code with which it refused the request as a
-    whole.
-    """
+    __slots__ = ()
 
     header: Request
     client: Client
-    now_ms: int
-    failure: str | None = field(default=None, init=False)
-    refused_with: int = field(default=0, init=False)
 
     @property
     def api_key(self) -> int:
@@ -151,24 +145,39 @@ class RequestContext:
         return self.header.correlation_id
 
     @property
-    def client_id(self) -> str:
-        """Client id of the request, empty for none."""
-        return self.header.client_id or ""
-
-    @property
     def principal(self) -> str:
         """The client's name, `User:name`."""
         return self.client.principal
 
     @property
-    def client_address(self) -> str:
-        """The client's address."""
-        return self.client.address
-
-    @property
     def connection_id(self) -> int:
         """Number of the connection."""
         return self.client.connection_id
+
+
+@dataclass(slots=True)
+class RequestContext(OfRequest):
+    """Context of a request: its header, the client, and the time (Kafka's RequestContext).
+
+    `failure` is the traceback if the handler raised, `refused_with` the code with which it refused the request as a
+    whole.
+    """
+
+    header: Request
+    client: Client
+    now_ms: int
+    failure: str | None = field(default=None, init=False)
+    refused_with: int = field(default=0, init=False)
+
+    @property
+    def client_id(self) -> str:
+        """Client id of the request, empty for none."""
+        return self.header.client_id or ""
+
+    @property
+    def client_address(self) -> str:
+        """The client's address."""
+        return self.client.address
 
     @property
     def listener(self) -> str:

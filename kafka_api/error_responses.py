@@ -33,20 +33,26 @@ class Items(NamedTuple):
 
 
 def error_for_each(
-    response: type[ResponseT] | None, *levels: Items, **fixed: int
+    response: type[ResponseT], *levels: Items, **fixed: int
 ) -> Callable[[Message, int, str | None], ResponseT]:
     """Return the error form with these lists, each inside the items of the one before it.
 
-    The error, its message and `fixed` are in all parts of the response that have such fields. Without `response` it is
-    looked for when the form is used.
+    The error, its message and `fixed` are in all parts of the response that have such fields.
     """
 
     def error(request: Message, error_code: int, message: str | None) -> ResponseT:
-        cls: Any = response or messages.response(request.api_key)
-        found: ResponseT = _failed(cls, request, levels, {"error_code": error_code, "error_message": message, **fixed})
-        return found
+        errors = {"error_code": error_code, "error_message": message, **fixed}
+        failed: ResponseT = _failed(response, request, levels, errors)
+        return failed
 
     return error
+
+
+def _for_each(*levels: Items) -> Callable[[Message, int, str | None], Any]:
+    """Return the error form of an API whose response class is looked for when the form is used."""
+    return lambda request, error_code, message: error_for_each(messages.response(request.api_key), *levels)(
+        request, error_code, message
+    )
 
 
 def _failed(cls: type[Struct], asked: Any, levels: Sequence[Items], errors: dict[str, Any], **names: Any) -> Any:
@@ -70,22 +76,20 @@ def _named(item: Any, names: Sequence[str]) -> dict[str, Any]:
 
 _RESOURCE = ("resource_type", "resource_name")
 
-alter_configs = error_for_each(None, Items("resources", "responses", _RESOURCE))
+alter_configs = _for_each(Items("resources", "responses", _RESOURCE))
 incremental_alter_configs = alter_configs
-create_acls = error_for_each(None, Items("creations", "results"))
-delete_acls = error_for_each(None, Items("filters", "filter_results"))
-create_partitions = error_for_each(None, Items("topics", "results", ("name",)))
-create_topics = error_for_each(None, Items("topics", "topics", ("name",)))
-alter_partition_reassignments = error_for_each(
-    None, Items("topics", "responses", ("name",)), Items("partitions", "partitions", ("partition_index",))
+create_acls = _for_each(Items("creations", "results"))
+delete_acls = _for_each(Items("filters", "filter_results"))
+create_partitions = _for_each(Items("topics", "results", ("name",)))
+create_topics = _for_each(Items("topics", "topics", ("name",)))
+alter_partition_reassignments = _for_each(
+    Items("topics", "responses", ("name",)), Items("partitions", "partitions", ("partition_index",))
 )
-list_partition_reassignments = error_for_each(
-    None, Items("topics", "topics", ("name",)), Items("partition_indexes", "partitions", ("partition_index",))
+list_partition_reassignments = _for_each(
+    Items("topics", "topics", ("name",)), Items("partition_indexes", "partitions", ("partition_index",))
 )
-describe_user_scram_credentials = error_for_each(None, Items("users", "results"))
-_alter_client_quotas = error_for_each(
-    None, Items("entries", "entries"), Items("entity", "entity", ("entity_type", "entity_name"))
-)
+describe_user_scram_credentials = _for_each(Items("users", "results"))
+_alter_client_quotas = _for_each(Items("entries", "entries"), Items("entity", "entity", ("entity_type", "entity_name")))
 
 
 def alter_client_quotas(request: Message, error_code: int, _message: str | None) -> Any:

@@ -34,7 +34,7 @@ from mockraft.kafka_api.connections import (
 )
 from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
 from mockraft.kafka_api.journal import Answer, ClosedConnection, Exchange, Journal, without_secrets
-from mockraft.kafka_api.logins import Logins
+from mockraft.kafka_api.logins import LoginLimits, Logins
 from mockraft.kafka_api.parked import Parked
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, read_request_body, write_response
@@ -51,18 +51,6 @@ BURST_BYTES_MAX = 4_096
 REFUSED_FRAME_BYTES_KEPT = 1024
 
 Effects: TypeAlias = "list[Effect]"
-
-
-class ListenerLimits(Protocol):
-    """The limits of a listener that the sans-IO side keeps."""
-
-    @property
-    def frame_bytes_max(self) -> int:
-        """Maximum size of a request."""
-
-    @property
-    def received_bytes_max(self) -> int:
-        """Maximum size of all unanswered requests."""
 
 
 class Scripts(Protocol):
@@ -84,7 +72,7 @@ class Parts(Generic[ApiT]):
 
     name: str
     apis: dict[int, ApiT]
-    limits: ListenerLimits
+    limits: LoginLimits
     journal: Journal
     logins: Logins
     scripts: Callable[[], Scripts | None] = lambda: None

@@ -11,14 +11,15 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.connections import PendingRequest, Result
+from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.journal import BrokenTick, Journal
 from mockraft.kafka_api.listener import Listener, Parts
 from mockraft.kafka_api.logins import Logins
 from mockraft.server.apis.api import AnyApi, RequestContext, answer, broken
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.data_dir import StorageError
-from mockraft.server.effects import Effect, SendToNode
 from mockraft.server.quorum_requests import QuorumRequests
+from mockraft.server.raft.outgoing import SendToNode
 from mockraft.server.security_options import uses_sasl, uses_tls
 from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys, messages

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from mockraft.kafka_api.clock import Clock
 from mockraft.kafka_api.effects import ServerEffect
 from mockraft.kafka_api.shell import Shell, SocketConnection
-from mockraft.server.effects import SendToNode
 from mockraft.server.node import Node
+from mockraft.server.raft.outgoing import SendToNode
 from mockraft.server.toxic_links import ToxicLinks
 from mockraft.wire.message import Message
 

@@ -11,9 +11,8 @@ from typing import Any, Unpack, overload
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.config import BrokerConfig
-from mockraft.brokers.directory_view import LogDirView
-from mockraft.brokers.disk_faults import AnyLogDir
 from mockraft.brokers.lifecycle import BrokerState, End
+from mockraft.brokers.log_dir_access import AnyLogDir, LogDirView
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.moves.movers import MoveProgress
 from mockraft.kafka_api.clock import Clock

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from mockraft.brokers.apis.api import ApiError, RequestContext
 from mockraft.brokers.config import static_configs
-from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS
+from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS, CordoningError, cordoned_paths
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import Operation, parse
@@ -27,8 +27,6 @@ from mockraft.wire import error_codes
 from mockraft.wire.java_values import parse_integer, split
 from mockraft.wire.messages import alter_configs_request as legacy
 from mockraft.wire.messages import incremental_alter_configs_request as incremental
-
-ALL_DIRS: Final = "*"
 
 Key: TypeAlias = tuple[int, str]
 """Resource type and name."""
@@ -164,16 +162,7 @@ def _refuse(names: list[str], why: str) -> None:
 def _check_cordoned(value: str, ctx: RequestContext) -> None:
     """Check `cordoned.log.dirs` (KafkaConfig.validateCordonedLogDirs, KIP-1066)."""
     cordoned = parse(config_keys.keys(BROKER)[CORDONED_LOG_DIRS], value)
-    if ALL_DIRS in cordoned:
-        if len(cordoned) > 1:
-            raise invalid(
-                f"requirement failed: When {CORDONED_LOG_DIRS} is set to {ALL_DIRS}, it must not contain other values"
-            )
-        return
-    ours = {log_dir.path for log_dir in ctx.broker.config.log_dirs}
-    unknown = [path for path in cordoned if path not in ours]
-    if unknown:
-        raise invalid(
-            f"requirement failed: All entries in {CORDONED_LOG_DIRS} must be present in log.dirs or log.dir. "
-            f"Missing entries : {', '.join(unknown)}"
-        )
+    try:
+        cordoned_paths(",".join(cordoned), [log_dir.path for log_dir in ctx.broker.config.log_dirs])
+    except CordoningError as error:
+        raise invalid(f"requirement failed: {error}") from error

@@ -7,10 +7,9 @@ depend on the size of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -33,6 +32,38 @@ if TYPE_CHECKING:
     from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
     from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
     from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
+
+
+_NOTHING: tuple[RecordAt, ...] = ()
+
+
+class Transactions:
+    """Holds back committed records while their transaction is open."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: list[RecordAt] | None = None
+
+    def clear(self) -> None:
+        """Drop the open transaction before a snapshot is read."""
+        self._held = None
+
+    def passed(self, at: RecordAt) -> Sequence[RecordAt]:
+        """Return the records that take effect with this committed one: itself, a whole transaction, or none."""
+        kind = type(at.record).__name__
+        if kind == "BeginTransactionRecord":
+            self._held = []
+        elif kind == "AbortTransactionRecord":
+            self._held = None
+        elif kind == "EndTransactionRecord":
+            held, self._held = self._held or _NOTHING, None
+            return held
+        elif self._held is None:
+            return (at,)
+        else:
+            self._held.append(at)
+        return _NOTHING
 
 
 NO_LEADER: Final = -1

@@ -2,6 +2,6 @@
 
 `observer` is raft's observer without sockets (KafkaRaftClient as an observer): it produces the next Fetch or
 FetchSnapshot and processes the response. `replication` connects it to the network; `shared_replication` does so once
-for all brokers of a process. `metadata_view` and `shared_view` keep what concerns one broker; `transactions` holds back
-records until their transaction ends (KIP-868). The image of a broker that serves clients is in `brokers.image`.
+for all brokers of a process. `metadata_view` and `shared_view` keep what concerns one broker. The image of a broker
+that serves clients is in `brokers.image`.
 """

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mockraft.brokers.image.cluster_image import BROKER_RESOURCE
+from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, Transactions
 from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS
-from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.directory_ids import MIGRATING
 from mockraft.wire.metadata_log_frame import RecordAt

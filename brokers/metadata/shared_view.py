@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mockraft.brokers.image.cluster_image import BROKER_RESOURCE
+from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, Transactions
 from mockraft.brokers.metadata.metadata_view import MetadataView, Registration
-from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.wire.java_values import parse_integer
 from mockraft.wire.metadata_log_frame import RecordAt
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
+from mockraft.kafka_api.api import OfRequest
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, read_response_body
 from mockraft.wire.errors import WireError
@@ -14,7 +15,17 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.redaction.messages import masked, masked_request, masked_response
 
 if TYPE_CHECKING:
+    from mockraft.kafka_api.api import Client
     from mockraft.wire.json_form import Tree
+    from mockraft.wire.message import Message, MessageLookup
+    from typing_extensions import TypeVar
+
+    RequestT = TypeVar("RequestT", bound=Message, default=Any, covariant=True)
+    ResponseT = TypeVar("ResponseT", bound=Message, default=Any, covariant=True)
+else:  # Python has defaults of type variables since 3.13
+    from typing import TypeVar
+
+    RequestT, ResponseT = TypeVar("RequestT"), TypeVar("ResponseT")
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -85,19 +96,6 @@ class BrokenTick:
         return f"<periodic work at {self.at_ms}>"
 
 
-if TYPE_CHECKING:
-    from mockraft.kafka_api.api import Client
-    from mockraft.wire.json_form import Tree
-    from mockraft.wire.message import Message, MessageLookup
-    from typing_extensions import TypeVar
-
-    RequestT = TypeVar("RequestT", bound=Message, default=Any, covariant=True)
-    ResponseT = TypeVar("ResponseT", bound=Message, default=Any, covariant=True)
-else:  # Python has defaults of type variables since 3.13
-    from typing import TypeVar
-
-    RequestT, ResponseT = TypeVar("RequestT"), TypeVar("ResponseT")
-
 SMALL_BODY_BYTES = 256
 """Error codes of answers up to this size are cached by their bytes."""
 
@@ -119,7 +117,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Exchange(Generic[RequestT, ResponseT]):
+class Exchange(OfRequest, Generic[RequestT, ResponseT]):
     """One request and its answer; type checkers know their classes where a request class selected it.
 
     Times are milliseconds of the controller's clock; `took_us` is the time to the answer in microseconds. The journal
@@ -186,39 +184,14 @@ class Exchange(Generic[RequestT, ResponseT]):
         return self.answer.reason
 
     @property
-    def connection_id(self) -> int:
-        """Number of the connection."""
-        return self.client.connection_id
-
-    @property
     def peer_address(self) -> str:
         """Address of the client."""
         return self.client.address
 
     @property
-    def principal(self) -> str:
-        """Name of the client, `User:name`."""
-        return self.client.principal
-
-    @property
     def broker_id(self) -> int:
         """Id of the broker that sent it, -1 if unknown."""
         return self.client.broker_id
-
-    @property
-    def api_key(self) -> int:
-        """Number of the API on the wire."""
-        return self.header.api_key
-
-    @property
-    def api_version(self) -> int:
-        """Version of the request."""
-        return self.header.api_version
-
-    @property
-    def correlation_id(self) -> int:
-        """Correlation id of the request."""
-        return self.header.correlation_id
 
     @property
     def client_id(self) -> str | None:

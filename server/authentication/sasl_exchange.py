@@ -14,7 +14,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.kafka_api.api import is_valid
-from mockraft.kafka_api.login import LoginAnswer, LoginResult
+from mockraft.kafka_api.connections import LoginAnswer, LoginResult
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.authentication import HEALTH_CLIENT_ID
 from mockraft.server.authentication.credentials import Credentials

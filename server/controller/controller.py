@@ -23,7 +23,7 @@ from mockraft.server.controller.result import (
     Steps,
     check_fits_one_batch,
 )
-from mockraft.server.controller.security.authorizer import Authorizer
+from mockraft.server.controller.security.acls import Authorizer
 from mockraft.server.controller.settings.configs import static_configs
 from mockraft.server.controller.settings.features import check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from mockraft.kafka_api.effects import ServerEffect
 from mockraft.wire.message import Message
 
 
@@ -33,6 +34,17 @@ class Outgoing:
     version_min: int
     version_max: int
     timeout_ms: int
+
+
+@dataclass(slots=True)
+class SendToNode(ServerEffect):
+    """Send a request to another node of the quorum; `node.answered` receives its response, or None.
+
+    It belongs to no accepted connection: `connection_id` never occurs as one.
+    """
+
+    outgoing: Outgoing
+    connection_id: int = 0
 
 
 class Listener(Protocol):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mockraft.brokers.image.cluster_image import Transactions
 from mockraft.brokers.metadata.metadata_view import MetadataView, Registration
 from mockraft.brokers.metadata.shared_view import SharedView
-from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 from mockraft.kafka.certificates import Certificate, CertificateAuthority
+from mockraft.kafka_api.effects import Close, Effect, Send
 from mockraft.releases import release
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import AnyApi, Api
@@ -18,7 +19,6 @@ from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.offers import Offer
-from mockraft.server.effects import Close, Effect, Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.connection import FrameReader, read_response, write_request

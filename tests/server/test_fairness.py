@@ -20,11 +20,11 @@ from mockraft.conformance.hostile.under_attack import (
     sends_and_reads,
 )
 from mockraft.kafka.mockraft_process import MockraftController
+from mockraft.kafka_api.effects import AwaitSent, PauseReading
 from mockraft.kafka_api.listener import BURST_BYTES_MAX
 from mockraft.kafka_configs import config_responses
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.effects import AwaitSent, PauseReading
 from mockraft.wire import api_keys
 from mockraft.wire.connection import (
     HEADER_TAGS_MAX,

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.effects import Close, Send
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.effects import Close, Send
 from mockraft.server.node import Node
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire import messages

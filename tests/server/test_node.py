@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from mockraft.kafka_api.connections import DEADLINES_KEPT
+from mockraft.kafka_api.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading
 from mockraft.kafka_api.journal import BrokenTick
 from mockraft.kafka_api.listener import BURST_REQUESTS_MAX
 from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.result import ApiError
-from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading
 from mockraft.wire import error_codes
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse

@@ -7,8 +7,7 @@ import pytest
 from mockraft.kafka_api.journal import BrokenTick
 from mockraft.server.apis import describe_quorum, envelope
 from mockraft.server.apis.api import Api
-from mockraft.server.effects import SendToNode
-from mockraft.server.raft.outgoing import Outgoing
+from mockraft.server.raft.outgoing import Outgoing, SendToNode
 from mockraft.wire import error_codes
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest

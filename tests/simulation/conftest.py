@@ -21,6 +21,7 @@ from mockraft.conformance.fuzz.drawn import DRAWINGS
 from mockraft.conformance.fuzz.generator import Generator
 from mockraft.conformance.fuzz.names import Names
 from mockraft.conformance.fuzz.steps import api_name
+from mockraft.kafka_api.effects import Close, Send
 from mockraft.kafka_api.journal import Journal
 from mockraft.releases import release
 from mockraft.server.apis.registry import APIS
@@ -28,7 +29,6 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import Image, Partition
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.effects import Close, Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import api_keys, error_codes

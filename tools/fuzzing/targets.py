@@ -21,13 +21,13 @@ from mockraft.brokers.log_dirs import record_times
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import LogConfig, check_produced, read_produced
 from mockraft.conformance.fuzz import differential
+from mockraft.kafka_api.effects import Close
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.log.state_file import read_state
-from mockraft.server.effects import Close
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.server.stubs.stub_file import StubFileError, read_stub_file

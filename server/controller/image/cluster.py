@@ -1,5 +1,7 @@
 """Registered brokers and controllers (Kafka's ClusterControlManager, BrokerRegistration)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -7,7 +9,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, TypeVar, TypeVarTuple
 
 from mockraft.releases import Behaviour, MetadataVersion
-from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.wire import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -21,6 +22,11 @@ from mockraft.wire.records.register_controller_record import (
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
+
+
+class ReplayError(ValueError):
+    """Raised for a record that no controller would have written at its place in the log."""
+
 
 OthersT = TypeVarTuple("OthersT")
 ResultT = TypeVar("ResultT")

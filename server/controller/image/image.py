@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from mockraft.releases import Behaviour, MetadataVersion
 from mockraft.releases import metadata_version as metadata_version_of
-from mockraft.server.controller.image.cluster import ClusterImage
-from mockraft.server.controller.image.replay_error import ReplayError
+from mockraft.server.controller.image.cluster import ClusterImage, ReplayError
 from mockraft.server.controller.image.security import SecurityImage
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import Topic, TopicsImage

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from mockraft.releases import Behaviour, MetadataVersion
-from mockraft.server.controller.image.replay_error import ReplayError
+from mockraft.server.controller.image.cluster import ReplayError
 from mockraft.wire import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord

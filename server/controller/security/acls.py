@@ -3,12 +3,14 @@
 Types, patterns, operations and permissions that Kafka does not know count as UNKNOWN, as they do in its enums.
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mockraft.releases import Behaviour
-from mockraft.server.controller.image.acl_index import AccessControlEntry
+from mockraft.server.controller.image.acl_index import WILDCARD_PRINCIPAL, AccessControlEntry, AclIndex
 from mockraft.server.controller.result import (
     RECORDS_PER_BATCH_MAX,
     ApiError,
@@ -31,6 +33,7 @@ from mockraft.wire.records.remove_access_control_entry_record import RemoveAcces
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
+
 
 E = TypeVar("E", bound=IntEnum)
 
@@ -80,13 +83,13 @@ def known(kind: type[E], number: int) -> E:
         return kind(0)
 
 
-def matching_acls(controller: "ControllerContext", acl_filter: AclFilter) -> Iterator[tuple[bytes, AccessControlEntry]]:
+def matching_acls(controller: ControllerContext, acl_filter: AclFilter) -> Iterator[tuple[bytes, AccessControlEntry]]:
     """Return the matching ACLs with their ids, in the order of their creation."""
     return ((acl_id, acl) for acl_id, acl in controller.image.security.acls.items() if acl_filter.matches(acl))
 
 
 def create_acls(
-    controller: "ControllerContext", requested: Sequence[AccessControlEntry]
+    controller: ControllerContext, requested: Sequence[AccessControlEntry]
 ) -> ControllerResult[list[ApiError | None]]:
     """Generate records of new ACLs, one batch, and for each ACL None or an error.
 
@@ -108,7 +111,7 @@ def create_acls(
 
 
 def delete_acls(
-    controller: "ControllerContext", filters: Sequence[AclFilter]
+    controller: ControllerContext, filters: Sequence[AclFilter]
 ) -> ControllerResult[list[list[AccessControlEntry] | ApiError]]:
     """Generate records that remove all matching ACLs, one batch, and for each filter its matches.
 
@@ -135,7 +138,7 @@ def delete_acls(
     return ControllerResult(list(removed.values()), results, "ACLs deleted" if removed else "")
 
 
-def _host_refusal(controller: "ControllerContext", host: str) -> ApiError | None:
+def _host_refusal(controller: ControllerContext, host: str) -> ApiError | None:
     """Return the error in the host of a new ACL, if any (AclControlManager.validateHostPattern)."""
     if not controller.has(Behaviour.ACL_HOSTS_ARE_RANGES):
         return None
@@ -173,3 +176,36 @@ def _refusal(acl: AccessControlEntry) -> ApiError | None:
             "(no colon is present separating the principal type from the principal name)"
         )
     return None
+
+
+class Authorizer:
+    """Decides from super users and ACLs; a denial takes precedence, and without a matching allowance access is denied.
+
+    With `allow_everyone_if_no_acl_found`, resources without any ACL are accessible to all. Kafka's authorizer knows
+    only its super users until it has loaded its ACLs; this one has them from the start. `ranges` says whether hosts of
+    ACLs may be ranges of addresses.
+    """
+
+    def __init__(
+        self, super_users: Iterable[str], *, allow_everyone_if_no_acl_found: bool, ranges: bool = True
+    ) -> None:
+        self.super_users = frozenset(super_users)
+        self._allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
+        self._ranges = ranges
+
+    def allows(
+        self, acls: AclIndex, principal: str, host: str, operation: int, resource_type: int, resource_name: str
+    ) -> bool:
+        """Return True if the principal (`Type:name`) may do this from this host, an address in Java's text form.
+
+        ApiError UNKNOWN_SERVER_ERROR for a principal called `User:*`.
+        """
+        if principal in self.super_users:
+            return True
+        if principal == WILDCARD_PRINCIPAL:
+            # Kafka's authorizer fails on a client whose name is the wildcard: Set.of rejects duplicates.
+            raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+        verdict = acls.verdict(principal, host, operation, resource_type, resource_name, ranges=self._ranges)
+        if verdict.denied or verdict.allowed:
+            return verdict.allowed
+        return self._allow_everyone_if_no_acl_found and not verdict.has_acls

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.effects import AwaitSent, Close, Effect, Send
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.effects import AwaitSent, Close, Effect, Send
 from mockraft.server.node import Node
 from mockraft.wire import sasl
 from mockraft.wire.connection import FrameReader, read_response, write_request

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mockraft import stub
-from mockraft.server.effects import Close
+from mockraft.kafka_api.effects import Close
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest

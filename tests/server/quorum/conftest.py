@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.effects import Close, Effect, Send
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY, Controller
-from mockraft.server.effects import Close, Effect, Send, SendToNode
 from mockraft.server.node import Node
-from mockraft.server.raft.outgoing import Outgoing
+from mockraft.server.raft.outgoing import Outgoing, SendToNode
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running_quorum import quorum_configs
 from mockraft.wire.connection import FrameReader, read_response, write_request

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from mockraft import stub
-from mockraft.server.effects import Close, PauseReading, Reset, Send
+from mockraft.kafka_api.effects import Close, PauseReading, Reset, Send
 from mockraft.wire import error_codes
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mockraft import Stub
+from mockraft.kafka_api.effects import Close, Reset, Send
 from mockraft.server.apis.registry import APIS
-from mockraft.server.effects import Close, Reset, Send
 from mockraft.server.node import Node
 from mockraft.server.stubs.actions import ACTIONS
 from mockraft.server.stubs.errors import StubError

@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mockraft.brokers.config import BrokerConfig
-from mockraft.brokers.disk_faults import DiskFaults
 from mockraft.brokers.effects import (
     ClientConnected,
     ClientGone,
@@ -29,15 +28,15 @@ from mockraft.brokers.effects import (
 )
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import ShutdownWanted, Stopped
+from mockraft.brokers.log_dir_access import LogDirAccess
 from mockraft.brokers.node import BrokerNode
 from mockraft.kafka_api import effects as accepted
 from mockraft.kafka_api.journal import Journal
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.effects import SendToNode
 from mockraft.server.node import Node
-from mockraft.server.raft.outgoing import Outgoing
+from mockraft.server.raft.outgoing import Outgoing, SendToNode
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import version_for
@@ -295,7 +294,7 @@ class ControllerProcess(Process):
         self._perform_links(self.kernel.run(self.now_ms, request))
 
 
-class BrokerProcess(Process, DiskFaults):
+class BrokerProcess(Process, LogDirAccess):
     """A broker that serves clients. Its disks outlive a kill."""
 
     def __init__(self, world: World, name: str, config: BrokerConfig, disks: dict[str, CachedDisk]) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from mockraft.releases import metadata_version
 from mockraft.server.controller.image import Image
-from mockraft.server.controller.image.cluster import FEATURES_KEPT, SETS_KEPT, Levels, kept_by_features
-from mockraft.server.controller.image.replay_error import ReplayError
+from mockraft.server.controller.image.cluster import FEATURES_KEPT, SETS_KEPT, Levels, ReplayError, kept_by_features
 from mockraft.server.controller.image.topics import Partition
 from mockraft.wire import directory_ids
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from mockraft.releases import Behaviour, metadata_version, release
 from mockraft.server.controller.image import NOT_MODELLED, Image
+from mockraft.server.controller.image.cluster import ReplayError
 from mockraft.server.controller.image.image import APPLIES
-from mockraft.server.controller.image.replay_error import ReplayError
 from mockraft.wire import records
 from mockraft.wire.metadata_log_frame import RecordAt, decode, encode
 from mockraft.wire.records.client_quota_record import EntityData

@@ -7,7 +7,7 @@ import pytest
 from mockraft.server.controller.image.acl_index import AccessControlEntry, AclIndex, MatchingAcls
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
-from mockraft.server.controller.security.authorizer import Authorizer
+from mockraft.server.controller.security.acls import Authorizer
 from mockraft.wire import error_codes
 
 HOST = "10.0.0.1"
