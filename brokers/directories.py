@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from mockraft.brokers import lifecycle
 from mockraft.brokers.assignments import Assignments, ReplicaKey
 from mockraft.brokers.core import Component, Core
-from mockraft.brokers.disks.io_errors import Scope, classify
+from mockraft.brokers.disks.disk import Scope, classify
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.log_dirs.placement import (
@@ -32,7 +32,7 @@ from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplic
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
-    from mockraft.brokers.log_dirs.log_dir import LogDir
+    from mockraft.brokers.log_dirs.log_loading import LogDir
     from mockraft.brokers.metadata.metadata_view import Replica
 
 

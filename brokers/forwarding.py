@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, Parked, RequestContext, ResponseT
 from mockraft.brokers.channel import NotSentError
 from mockraft.brokers.core import Component, Core
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import UnsupportedVersionError, WireError

@@ -27,7 +27,7 @@ from mockraft.brokers.effects import (
     SendRequest,
     Versions,
 )
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import api_keys
 from mockraft.wire.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError, WireError
 

@@ -13,7 +13,7 @@ from mockraft.brokers.moves.requests import start_move
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
-    from mockraft.brokers.log_dirs.log_dir import LogDir
+    from mockraft.brokers.log_dirs.log_loading import LogDir
     from mockraft.brokers.node import BrokerNode
     from mockraft.brokers.shell.shell import Shell
 

@@ -9,7 +9,7 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.lifecycle import End
-from mockraft.brokers.log_dirs.log_dir import LogDir
+from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.log_dirs.logs import LoadedLogs, Logs
 from mockraft.brokers.partitions.settings import whole_number
 

@@ -6,11 +6,10 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from mockraft.brokers.apis import topic_names
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.forwarding import Forwarding, envelope_of
 from mockraft.brokers.image import ClusterImage
-from mockraft.wire import api_keys, error_codes
+from mockraft.wire import api_keys, error_codes, topic_names
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import ApiError, WireError
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

@@ -1,7 +1,7 @@
 """Building blocks of any server of Kafka APIs, for the controller as well as for simulated brokers.
 
-* `api` describes one API: request and response class, versions, handler and error form, and the context of a request.
-* `parked` is the result of a handler that must wait.
+* `api` describes one API: request and response class, versions, handler and error form; the context of a request; and
+  the result of a handler that must wait, `Parked`.
 * `listener` is a listener without sockets: frames, logins (`logins`), dispatch, bursts and turns, limits,
   parked requests, stubs, the `journal`. A server derives its own with its APIs; `connections` has their state.
 * `effects` are what the shell of a sans-IO server does to connections: send, close, pause, resume.

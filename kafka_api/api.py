@@ -1,11 +1,14 @@
-"""The description of one API, and the context of a request (Kafka's ApiMessageType and RequestContext)."""
+"""The description of one API, the context of a request, and the result of a handler that must wait.
+
+Kafka's ApiMessageType, RequestContext and DelayedOperation.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from mockraft.wire import error_codes
 from mockraft.wire.connection import FRAME_BYTES_MAX
@@ -198,3 +201,31 @@ def is_valid(request: ApiVersionsRequest, version: int) -> bool:
         return False
     names = (request.client_software_name, request.client_software_version)
     return version < 3 or all(_SOFTWARE.fullmatch(name) for name in names)
+
+
+NEVER_MS: Final = 1 << 62
+"""Later than any time."""
+
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+T = TypeVar("T")
+
+
+class Parked(NamedTuple, Generic[AnswerT_co]):
+    """Result of a handler that cannot answer yet.
+
+    `retry(now_ms, expired)` is called when the state that it may wait for has changed and, with expired true, at
+    `deadline_ms` (NEVER_MS: no deadline); it returns the response, or None to stay parked. At the deadline it must
+    return a response.
+    """
+
+    deadline_ms: int
+    retry: Callable[[int, bool], AnswerT_co | None]
+
+    def then(self, follow: Callable[[AnswerT_co, int], T]) -> Parked[T]:
+        """Return the same wait with another result: `follow(response, now_ms)`."""
+
+        def retry(now_ms: int, expired: bool) -> T | None:
+            response = self.retry(now_ms, expired)
+            return None if response is None else follow(response, now_ms)
+
+        return Parked(self.deadline_ms, retry)

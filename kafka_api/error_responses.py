@@ -69,9 +69,9 @@ def _failed(cls: type[Struct], asked: Any, levels: Sequence[Items], errors: dict
 
 
 def _named(item: Any, names: Sequence[str]) -> dict[str, Any]:
-    if isinstance(item, Struct):
-        return {name: getattr(item, name) for name in names}
-    return {names[0]: item}
+    if isinstance(item, int | str):
+        return {names[0]: item}
+    return {name: getattr(item, name) for name in names}
 
 
 _RESOURCE = ("resource_type", "resource_name")

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias
 
-from mockraft.kafka_api.api import Client, ConnectionClosedError
+from mockraft.kafka_api.api import Client, ConnectionClosedError, Parked
 from mockraft.kafka_api.connections import (
     AnyRequest,
     ApiT,
@@ -35,7 +35,6 @@ from mockraft.kafka_api.connections import (
 from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
 from mockraft.kafka_api.journal import Answer, ClosedConnection, Exchange, Journal, without_secrets
 from mockraft.kafka_api.logins import LoginLimits, Logins
-from mockraft.kafka_api.parked import Parked
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, read_request_body, write_response
 from mockraft.wire.errors import WireError

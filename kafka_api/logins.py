@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple, Protocol
 
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.connections import FRAME_LIMIT, Connection, Login
 from mockraft.kafka_api.effects import Close, Effect, PauseReading
-from mockraft.kafka_api.parked import NEVER_MS
 
 LOGIN_FRAME_LIMIT: Final = "sasl.server.max.receive.size, before login"
 UNAUTHENTICATED_SHARE: Final = 8

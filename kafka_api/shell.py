@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Protocol, cast
 
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.clock import Clock, Timer
 from mockraft.kafka_api.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, ServerEffect
 from mockraft.kafka_api.listening import BACKLOG
-from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.kafka_api.tls import TlsError, TlsSession
 
 ACCEPT_ITERATIONS = 4

@@ -12,12 +12,11 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from mockraft.kafka_api import api as serving_api
-from mockraft.kafka_api.api import AnyApi
+from mockraft.kafka_api.api import NEVER_MS, AnyApi, Parked
 from mockraft.kafka_api.connections import AnyRequest, Connection, Result
 from mockraft.kafka_api.effects import Close, Reset
 from mockraft.kafka_api.journal import Answer, Exchange
 from mockraft.kafka_api.listener import Listener
-from mockraft.kafka_api.parked import NEVER_MS, Parked
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.stubs.action import AnswerPlan
 from mockraft.server.stubs.actions import Blackhole

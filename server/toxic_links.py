@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.clock import Timer
 from mockraft.kafka_api.effects import Effect
-from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.kafka_api.shell import LinkTransport, Shell, SocketConnection, break_off
 
 if TYPE_CHECKING:

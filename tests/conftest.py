@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from mockraft.kafka_api.api import Client
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Client, Parked
 from mockraft.releases import Behaviour, release
 from mockraft.server.apis.api import RequestContext, answer
 from mockraft.server.apis.registry import APIS

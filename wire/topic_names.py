@@ -1,4 +1,4 @@
-"""The metadata log's topic, and validation of topic names (Kafka's Topic class)."""
+"""The metadata log's topic, brokers' internal topics, and validation of topic names (Kafka's Topic class)."""
 
 import re
 from typing import Final
@@ -8,6 +8,12 @@ from mockraft.wire.java_values import utf16_length
 CLUSTER_METADATA: Final = "__cluster_metadata"
 CLUSTER_METADATA_ID: Final = bytes(15) + b"\x01"
 """The metadata log's topic, and its id (KIP-595)."""
+
+GROUP_METADATA: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+SHARE_GROUP_STATE: Final = "__share_group_state"
+INTERNAL: Final = frozenset((GROUP_METADATA, TRANSACTION_STATE, SHARE_GROUP_STATE))
+"""Topics that only brokers write (org.apache.kafka.common.internals.Topic)."""
 
 _NAME_LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from mockraft.kafka_api import api as serving_api
 from mockraft.kafka_api.api import ConnectionClosedError as ConnectionClosedError
-from mockraft.kafka_api.parked import Parked as Parked
+from mockraft.kafka_api.api import Parked as Parked
 from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
 

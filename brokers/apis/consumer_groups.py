@@ -12,7 +12,7 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestCont
 from mockraft.brokers.apis.offsets import find_group
 from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.members import Joining
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
 from mockraft.wire.messages.heartbeat_response import HeartbeatResponse

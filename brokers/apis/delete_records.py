@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from mockraft.brokers.apis.api import Api, Parked, RequestContext
 from mockraft.brokers.apis.leaders import each_once, replicas_of, topic_by_name
-from mockraft.brokers.apis.topic_names import INTERNAL
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.kafka_api.error_responses import Items, error_for_each
@@ -16,6 +15,7 @@ from mockraft.wire.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
 )
+from mockraft.wire.topic_names import INTERNAL
 
 HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = -1

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockraft.brokers.apis import topic_names
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.config import static_configs
 from mockraft.kafka_configs import config_responses, described_configs
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig, Layers
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, topic_names
 from mockraft.wire.java_values import parse_integer
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult

@@ -5,12 +5,12 @@ The cursor is the position to continue at; earlier topics are left out (Describe
 
 from __future__ import annotations
 
-from mockraft.brokers.apis import operations, topic_names
+from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.apis.metadata import ReplicaStates
 from mockraft.brokers.image import Topic
 from mockraft.kafka_api.error_responses import Items, error_for_each
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, topic_names
 from mockraft.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from mockraft.wire.messages.describe_topic_partitions_response import (
     Cursor,
@@ -75,7 +75,11 @@ def _java_order(name: str) -> bytes:
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    code = error_codes.UNKNOWN_TOPIC_OR_PARTITION if topic_names.is_valid(name) else error_codes.INVALID_TOPIC_EXCEPTION
+    code = (
+        error_codes.INVALID_TOPIC_EXCEPTION
+        if topic_names.reason_invalid(name)
+        else error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    )
     return DescribeTopicPartitionsResponseTopic(
         error_code=code,
         name=name,

@@ -13,8 +13,8 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestCont
 from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.members import GroupState
 from mockraft.brokers.coordinators.waiting import Waiting
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.error_responses import Items, error_for_each
-from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
 from mockraft.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse

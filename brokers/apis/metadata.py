@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mockraft.brokers.apis import operations, topic_names
+from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.image import ClusterImage, Partition, Topic
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, topic_names
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from mockraft.wire.messages.metadata_response import (
     MetadataResponse,
@@ -96,7 +96,7 @@ def _requested(
     found = {topic.name for topic in known}
     missing = [name for name in names if name not in found]
     if missing and request.allow_auto_topic_creation and _creates_topics(ctx):
-        ctx.broker.create_topics([name for name in missing if topic_names.is_valid(name)], ctx)
+        ctx.broker.create_topics([name for name in missing if topic_names.reason_invalid(name) is None], ctx)
         return known + [_unknown(name, _NO_ID) for name in missing]
     return known + [_unknown(name, image.topics_by_name.get(name, _NO_TOPIC).topic_id) for name in missing]
 
@@ -106,7 +106,11 @@ def _creates_topics(ctx: RequestContext) -> bool:
 
 
 def _unknown(name: str, topic_id: bytes) -> MetadataResponseTopic:
-    code = error_codes.UNKNOWN_TOPIC_OR_PARTITION if topic_names.is_valid(name) else error_codes.INVALID_TOPIC_EXCEPTION
+    code = (
+        error_codes.INVALID_TOPIC_EXCEPTION
+        if topic_names.reason_invalid(name)
+        else error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    )
     internal = name in topic_names.INTERNAL
     return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=internal)
 

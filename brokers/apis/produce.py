@@ -13,7 +13,6 @@ from typing import NamedTuple
 from mockraft.brokers.apis import transactional_writes
 from mockraft.brokers.apis.api import NO_RESPONSE, Api, ApiError, ConnectionClosedError, Parked, RequestContext
 from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
-from mockraft.brokers.apis.topic_names import INTERNAL
 from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.batch_headers import begins_transactional
@@ -28,6 +27,7 @@ from mockraft.wire.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from mockraft.wire.topic_names import INTERNAL
 
 LEADERS_FROM = 10
 UNKNOWN_OFFSET = -1

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockraft.brokers.apis import topic_names
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
 from mockraft.brokers.coordinators.transaction import Transaction, TransactionState
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.kafka_api.api import error_code_only
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.kafka_api.linear_patterns import PatternError, compiled
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, topic_names
 from mockraft.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from mockraft.wire.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -113,7 +112,7 @@ def _producers(topic: TopicRequest, index: int, ctx: RequestContext) -> Partitio
     known = ctx.image.topics_by_name.get(topic.name)
     try:
         if known is None:
-            is_valid = topic_names.is_valid(topic.name)
+            is_valid = topic_names.reason_invalid(topic.name) is None
             code = error_codes.UNKNOWN_TOPIC_OR_PARTITION if is_valid else error_codes.INVALID_TOPIC_EXCEPTION
             raise LogError(code, "")
         hosted = ctx.broker.replicas.find((known.topic_id, index))

@@ -17,7 +17,7 @@ from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.producers import Verification
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import ProduceRequest, TopicProduceData
 from mockraft.wire.record_batch import COMPRESSION, BatchHeader

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.coordinators.transaction import (
     NO_PRODUCER_ID,
     Producer,
@@ -21,7 +20,7 @@ from mockraft.brokers.coordinators.transaction import (
 )
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.partitions.partition import NO_EPOCH
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from mockraft.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -40,6 +39,7 @@ from mockraft.wire.messages.end_txn_request import EndTxnRequest
 from mockraft.wire.messages.end_txn_response import EndTxnResponse
 from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest
 from mockraft.wire.messages.init_producer_id_response import InitProducerIdResponse
+from mockraft.wire.topic_names import GROUP_METADATA
 
 INIT_VERSION_MAX = 5
 """Version 6 is not stable."""

@@ -10,7 +10,6 @@ from typing import Final
 
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext, parked
 from mockraft.brokers.apis.offsets import check_partition, is_too_long, name_of
-from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_log import COORDINATOR_ERRORS
 from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
@@ -19,14 +18,15 @@ from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.producers import Verification
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.error_responses import Items, error_for_each
-from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from mockraft.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
 )
+from mockraft.wire.topic_names import GROUP_METADATA
 
 TOPIC_IDS_FROM: Final = 6
 GROUP_ID_NOT_FOUND_FROM: Final = 6

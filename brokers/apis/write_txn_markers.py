@@ -6,7 +6,6 @@ import functools
 from typing import NamedTuple
 
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext
-from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.log_dirs.errors import LogError
@@ -18,6 +17,7 @@ from mockraft.wire.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
     WriteTxnMarkersResponse,
 )
+from mockraft.wire.topic_names import GROUP_METADATA
 
 
 class _Wait(NamedTuple):

@@ -21,7 +21,7 @@ from mockraft.brokers.coordinators.members import (
     subscribed_topics,
 )
 from mockraft.brokers.coordinators.waiting import Waiting
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 

@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from mockraft.brokers.apis.topic_names import GROUP_METADATA
 from mockraft.brokers.coordinators.consumer_groups import Group, GroupLimits
 from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_log import StateLog, StateTopic, to_client
@@ -28,10 +27,11 @@ from mockraft.brokers.core import Core
 from mockraft.brokers.log_dirs.transaction_markers import Marker, read_marker
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.record_batch import BatchHeader
+from mockraft.wire.topic_names import GROUP_METADATA
 
 GROUPS_MAX = 1_000
 INITIAL_DELAY: Final = "group.initial.rebalance.delay.ms"

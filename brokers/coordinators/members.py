@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from mockraft.brokers.coordinators.waiting import Waiting
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire.errors import WireError
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

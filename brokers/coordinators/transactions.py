@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mockraft.brokers.apis.topic_names import TRANSACTION_STATE
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.coordinators import transaction as transitions
 from mockraft.brokers.coordinators.markers import Markers
@@ -40,6 +39,7 @@ from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.record_batch import BatchHeader
+from mockraft.wire.topic_names import TRANSACTION_STATE
 
 MAX_TIMEOUT_MS: Final = ("transaction.max.timeout.ms", 900_000)
 ABORT_INTERVAL_MS: Final = ("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from mockraft.kafka_api.parked import NEVER_MS, Parked
+from mockraft.kafka_api.api import NEVER_MS, Parked
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 

@@ -1,7 +1,7 @@
 """Fleets of simulated brokers: several in this process, or thousands in a few worker processes that follow a script.
 
 * `fleet` starts several brokers in this process.
-* `script` is the user's JSON or TOML file, `plan` expands it with a seed into timed actions: always the same ones.
+* `plan` expands the user's script, a JSON or TOML file, with a seed into timed actions: always the same ones.
 * A shard is one process's part of the plan, sent to it through a pipe; `worker` is that process.
 * `processes` is the parent of the worker processes.
 * `runner` executes a shard's actions on its brokers. `figures` add up over processes; `summary` keeps
@@ -12,7 +12,7 @@ A plan does not react to the running fleet. Large fleets share one reader of the
 """
 
 from mockraft.brokers.fleet.fleet import Fleet, fetch_cluster_id, start_brokers
+from mockraft.brokers.fleet.plan import steps_of
 from mockraft.brokers.fleet.runner import FleetRunner
-from mockraft.brokers.fleet.script import steps_of
 
 __all__ = ["Fleet", "FleetRunner", "fetch_cluster_id", "start_brokers", "steps_of"]

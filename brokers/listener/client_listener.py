@@ -22,10 +22,10 @@ from mockraft.brokers.effects import (
 )
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.listener.clients import Limits
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.clock import RealClock
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.listening import bind
-from mockraft.kafka_api.parked import NEVER_MS
 from mockraft.kafka_api.shell import Shell, SocketConnection
 
 

@@ -22,8 +22,7 @@ from mockraft.brokers.log_dirs.checkpoints import (
     write_topic_id,
 )
 from mockraft.brokers.log_dirs.errors import LoadError, LogClosedError, LogError, StorageError
-from mockraft.brokers.log_dirs.log_dir import LogDir
-from mockraft.brokers.log_dirs.log_loading import HeldLog, load_dir
+from mockraft.brokers.log_dirs.log_loading import HeldLog, LogDir, load_dir
 from mockraft.brokers.log_dirs.produced_batches import DEFAULT_CONFIG, LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire import error_codes, uuids

@@ -12,16 +12,17 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mockraft.brokers.log_dirs.ensemble import (
+    META_PROPERTIES,
     METADATA_PARTITION_DIR,
     DirFound,
     LogDirsError,
+    MetaProperties,
     Refusal,
     draw_directory_id,
     look,
     verify,
     write_meta,
 )
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 
 

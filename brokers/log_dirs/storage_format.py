@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from mockraft.brokers.log_dirs.ensemble import (
     LogDirsError,
+    MetaProperties,
     Refusal,
     draw_directory_id,
     look,
@@ -20,7 +21,6 @@ from mockraft.brokers.log_dirs.ensemble import (
     verify,
     write_meta,
 )
-from mockraft.brokers.log_dirs.meta_properties import MetaProperties
 from mockraft.releases import release
 
 _METADATA_VERSION_NAME = max(release().metadata_versions.values()).name

@@ -5,5 +5,5 @@ Mirrors Kafka's ReplicaAlterLogDirsManager. `move` is the state table: a future 
 confirmation does it replace the current replica. Invariant: at any time exactly one of both logs is the current one, so
 a kill at any step loses no committed record; `starting` continues or cleans up after a restart.
 
-`requests` starts moves (AlterReplicaLogDirs), `movers` copies under the quota of `copy_quota`.
+`requests` starts moves (AlterReplicaLogDirs), `movers` copies under a quota.
 """

@@ -22,9 +22,9 @@ from mockraft.brokers.effects import (
 )
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import BrokerState
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.clock import Clock, RealClock, Timer
 from mockraft.kafka_api.effects import Effect as ListenerEffect
-from mockraft.kafka_api.parked import NEVER_MS
 
 REAL_CLOCK: Final = RealClock()
 

@@ -127,8 +127,7 @@ def fleet(options: FleetOptions) -> None:
 
 
 def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, seed: int) -> list[Action]:
-    from mockraft.brokers.fleet.plan import plan
-    from mockraft.brokers.fleet.script import ScriptError, read_script
+    from mockraft.brokers.fleet.plan import ScriptError, plan, read_script
 
     try:
         with blaming("--script", ScriptError):

@@ -4,7 +4,7 @@ Order of checks as in KafkaRaftClient.handleAddVoterRequest and AddVoterHandler:
 requested, it must have caught up with the log as an observer, and then becomes a voter by a VotersRecord.
 """
 
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Parked
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import (
     endpoints_of,

@@ -8,9 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mockraft.kafka_api import api as serving_api
-from mockraft.kafka_api.api import ANONYMOUS, RequestT, ResponseT
+from mockraft.kafka_api.api import ANONYMOUS, NEVER_MS, Parked, RequestT, ResponseT
 from mockraft.kafka_api.connections import Result as Result
-from mockraft.kafka_api.parked import NEVER_MS, Parked
 from mockraft.server.apis.authorization import check_cluster_operation
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation

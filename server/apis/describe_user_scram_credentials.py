@@ -6,7 +6,7 @@ getErrorResponse, which fails on null). So does this one.
 """
 
 from mockraft.kafka_api import error_responses
-from mockraft.kafka_api.parked import NEVER_MS, Parked
+from mockraft.kafka_api.api import NEVER_MS, Parked
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError

@@ -14,8 +14,7 @@ import ipaddress
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from mockraft.kafka_api.api import Client
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Client, Parked
 from mockraft.server.apis.api import AnyApi, Api, RequestContext, Result, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError

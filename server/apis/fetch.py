@@ -8,7 +8,7 @@ as Kafka fills them, although version 16 could hold them.
 
 import logging
 
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Parked
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, log_refusal, node_endpoints

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Parked
 from mockraft.server.apis.api import AnyApi, Api
 from mockraft.server.controller.settings.offers import Offer
 from mockraft.wire.message import Message

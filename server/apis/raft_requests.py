@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from mockraft.kafka_api.api import ResponseT
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Parked, ResponseT
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller

@@ -4,7 +4,7 @@ Order of checks as in KafkaRaftClient.handleRemoveVoterRequest and RemoveVoterHa
 the response is VOTER_NOT_FOUND. A removed leader resigns once that is committed.
 """
 
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Parked
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import voter_change_error, voter_to_change, when_changed
 from mockraft.server.controller.controller import Controller

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from mockraft.releases import Behaviour, Release
     from mockraft.server.config import ControllerConfig
-    from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
-    from mockraft.server.controller.brokers.sessions import Sessions
+    from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates, Sessions
     from mockraft.server.controller.image import Image
     from mockraft.server.controller.image.cluster import BrokerRegistration
     from mockraft.server.controller.log.metadata_log import MetadataLog

@@ -6,12 +6,11 @@ import logging
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.releases import METADATA_VERSION, Behaviour, release
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
+from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates, Sessions
 from mockraft.server.controller.brokers.registration import register_controller, registration_of
-from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.log.data_dir import DataDirError

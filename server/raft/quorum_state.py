@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.metadata_log import MetadataLog

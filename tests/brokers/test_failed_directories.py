@@ -17,8 +17,7 @@ from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.ids.host_map import HOSTS_FILE, HostFile, HostMapError
 from mockraft.brokers.lifecycle import End
-from mockraft.brokers.log_dirs.ensemble import LogDirsError, Refusal
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.ensemble import META_PROPERTIES, LogDirsError, MetaProperties, Refusal
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 from mockraft.wire import api_keys

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.ids.host_map import HOSTS_FILE
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES
+from mockraft.brokers.log_dirs.ensemble import META_PROPERTIES
 from mockraft.testing.controller import SyncController
 
 from .cli import Result, invoke

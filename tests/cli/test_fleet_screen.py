@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.brokers.fleet.figures import Figures, Histogram
-from mockraft.brokers.fleet.plan import plan
-from mockraft.brokers.fleet.script import Do, ScriptStep
+from mockraft.brokers.fleet.plan import Do, ScriptStep, plan
 from mockraft.brokers.fleet.summary import Course, done_to
 from mockraft.cli.fleet.command import _plotter
 from mockraft.cli.fleet.screen import FleetScreen

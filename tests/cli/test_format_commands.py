@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.ensemble import META_PROPERTIES, MetaProperties
 from mockraft.wire.uuids import read_text
 
 from .cli import Result, invoke

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mockraft import Controller
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.ensemble import META_PROPERTIES, MetaProperties
 from mockraft.server.controller.result import ControllerResult
 
 from ..configs import BROKER, config_record

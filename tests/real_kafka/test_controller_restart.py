@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.brokers.log_dirs.log_dir import CLEAN_SHUTDOWN
+from mockraft.brokers.log_dirs.log_loading import CLEAN_SHUTDOWN
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, wait_until

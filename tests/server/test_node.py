@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.api import Parked
 from mockraft.kafka_api.connections import DEADLINES_KEPT
 from mockraft.kafka_api.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading
 from mockraft.kafka_api.journal import BrokenTick
 from mockraft.kafka_api.listener import BURST_REQUESTS_MAX
-from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.kafka_api.api import Parked
 from mockraft.kafka_api.clock import RealClock, VirtualClock
 from mockraft.kafka_api.listening import bind
-from mockraft.kafka_api.parked import Parked
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.config import ControllerConfig

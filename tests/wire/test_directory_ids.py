@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Parked
 from mockraft.wire import directory_ids
 from mockraft.wire.uuids import text_of
 

@@ -5,7 +5,7 @@ Mirrors ClusterControlManager and BrokerHeartbeatManager; KIP-631, KIP-858, KIP-
     FENCED ⇄ UNFENCED → CONTROLLED_SHUTDOWN → SHUTDOWN_NOW (response only; the broker is then FENCED)
 
 `heartbeat_states` decides the next state from one heartbeat as a pure function; `heartbeat` applies it; `fencing` makes
-the partition and registration records in Kafka's order; `sessions` and `heartbeat_states` are soft state beside the
+the partition and registration records in Kafka's order; `heartbeat_states` has sessions too, soft state beside the
 log. `registration`, `log_dirs` and `producer_ids` are the other operations of brokers.
 
 Invariants: a broker is unfenced only after it has read its own registration; a fenced broker is in no ISR with more

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.server.stubs.faults.fault import End, Fault, Item, Toxic
 
 DUE_ITEMS_MAX = 1024

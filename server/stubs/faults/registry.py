@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire.names import did_you_mean, snake
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft.brokers.apis.registry import APIS
-from mockraft.kafka_api.parked import NEVER_MS, Parked
+from mockraft.kafka_api.api import NEVER_MS, Parked
 from mockraft.wire import error_codes
 from mockraft.wire.connection import parse_request
 from mockraft.wire.errors import ApiError

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.brokers.fleet.figures import Figures, Histogram
-from mockraft.brokers.fleet.plan import Act, Action, plan
-from mockraft.brokers.fleet.script import Do, ScriptError, ScriptStep, read_script, steps_of
+from mockraft.brokers.fleet.plan import Act, Action, Do, ScriptError, ScriptStep, plan, read_script, steps_of
 from mockraft.brokers.fleet.summary import Course, done_to
 
 RACKS: dict[int, str | None] = {1: "a", 2: "b", 3: "a", 4: "b"}

@@ -8,8 +8,7 @@ import os
 from typing import Any, cast
 
 import pytest
-from mockraft.brokers.disks.disk import Disk
-from mockraft.brokers.disks.io_errors import EVERYBODYS, PROBE_NAME, Scope, Suspicion, classify, probe, suspicion
+from mockraft.brokers.disks.disk import EVERYBODYS, PROBE_NAME, Disk, Scope, Suspicion, classify, probe, suspicion
 
 SEGMENT = "orders-3/00000000000000000000.log"
 REPLICAS_FILES = [

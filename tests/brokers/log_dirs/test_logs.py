@@ -11,7 +11,7 @@ from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.checkpoints import read_offsets, write_topic_id
 from mockraft.brokers.log_dirs.errors import LoadError, LogError, StorageError
-from mockraft.brokers.log_dirs.log_dir import LogDir
+from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog

@@ -18,7 +18,7 @@ from mockraft.brokers.log_dirs.checkpoints import (
     write_offsets,
     write_topic_id,
 )
-from mockraft.brokers.log_dirs.meta_properties import MetaProperties, MetaPropertiesError
+from mockraft.brokers.log_dirs.ensemble import MetaProperties, MetaPropertiesError
 from mockraft.wire.uuids import read_text
 
 KAFKAS = b"""#

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from mockraft.brokers.disks.real_disk import RealDisk
-from mockraft.brokers.log_dirs.log_dir import LogDir
+from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.wire import record_batch
 
@@ -161,7 +161,7 @@ def test_a_directory_that_was_taken_away_is_noticed_at_the_next_checkpoint(disk:
 
 WRITER = """
 import sys
-from mockraft.brokers.log_dirs.log_dir import LogDir
+from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.log_dirs.produced_batches import LogConfig

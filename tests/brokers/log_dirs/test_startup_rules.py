@@ -8,8 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mockraft.brokers.log_dirs.ensemble import BOOTSTRAP_CHECKPOINT, DirFound, LogDirsError, Refusal, look, verify
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.ensemble import (
+    BOOTSTRAP_CHECKPOINT,
+    META_PROPERTIES,
+    DirFound,
+    LogDirsError,
+    MetaProperties,
+    Refusal,
+    look,
+    verify,
+)
 from mockraft.brokers.log_dirs.startup_rules import Start, decide, open_log_dirs
 
 from .bootstrap_file import BOOTSTRAP_FILE

@@ -6,8 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from mockraft.brokers.log_dirs.ensemble import LogDirsError, Refusal
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.ensemble import META_PROPERTIES, LogDirsError, MetaProperties, Refusal
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import Formatted, format_log_dirs
 from mockraft.wire.uuids import text_of

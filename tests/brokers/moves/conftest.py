@@ -13,7 +13,7 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
-from mockraft.brokers.log_dirs.log_dir import LogDir
+from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.moves.movers import Move

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mockraft.brokers.moves.copy_quota import CopyQuota
-from mockraft.brokers.moves.movers import eta_ms
+from mockraft.brokers.moves.movers import CopyQuota, eta_ms
 
 
 @pytest.mark.parametrize(

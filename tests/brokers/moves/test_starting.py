@@ -9,8 +9,8 @@ import pytest
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.log_loading import live_name
 from mockraft.brokers.metadata.observer import FatalError
-from mockraft.brokers.moves.copy_quota import BACKOFF_MS, CopyQuota
 from mockraft.brokers.moves.move import MoveRefusedError, Stage
+from mockraft.brokers.moves.movers import BACKOFF_MS, CopyQuota
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.starting import settle
 from mockraft.wire import error_codes, record_batch

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.log_dirs.checkpoints import read_offsets
-from mockraft.brokers.log_dirs.log_dir import LogDir
-from mockraft.brokers.log_dirs.log_loading import HeldLog
+from mockraft.brokers.log_dirs.log_loading import HeldLog, LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mockraft.brokers.log_dirs.ensemble import BOOTSTRAP_CHECKPOINT, LogDirsError
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.brokers.log_dirs.ensemble import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, LogDirsError, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 

@@ -5,8 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from mockraft.brokers.moves.copy_quota import CopyQuota
-from mockraft.brokers.moves.movers import mover_of
+from mockraft.brokers.moves.movers import CopyQuota, mover_of
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.topics.placement import place
 from mockraft.server.controller.topics.racks import UsableBroker, in_racks

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_api.parked import Parked
+from mockraft.kafka_api.api import Parked
 from mockraft.releases import NEWEST, release
 from mockraft.server.apis.fetch import API as FETCH
 from mockraft.server.apis.overlaid import apis_over

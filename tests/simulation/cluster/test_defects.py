@@ -15,8 +15,8 @@ from mockraft.brokers.metadata.observer import Observer
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.partition import Partition
 from mockraft.server.controller.brokers.fencing import fence
+from mockraft.server.controller.brokers.heartbeat_states import Sessions
 from mockraft.server.controller.brokers.log_dirs import assign_replicas_to_dirs
-from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import Partition as ControllersPartition

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.controller.brokers import fencing
-from mockraft.server.controller.brokers.heartbeat_states import BrokerState, HeartbeatStates
-from mockraft.server.controller.brokers.sessions import Session, Sessions
+from mockraft.server.controller.brokers.heartbeat_states import BrokerState, HeartbeatStates, Session, Sessions
 from mockraft.server.controller.image import TopicPartition
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord

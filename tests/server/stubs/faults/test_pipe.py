@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.server.stubs.faults.fault import ClientEnd, End, Fault, Toxic
 from mockraft.server.stubs.faults.pipe import DUE_ITEMS_MAX, Pipe
 from mockraft.server.stubs.faults.registry import Faults

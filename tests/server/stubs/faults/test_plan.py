@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from mockraft.kafka_api.parked import NEVER_MS
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.server.stubs.faults import presets
 from mockraft.server.stubs.faults.chaos import chaos
 from mockraft.server.stubs.faults.fault import REQUIRED, Kind, Parameter
