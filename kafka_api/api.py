@@ -125,7 +125,7 @@ class Client(NamedTuple):
 
 
 class OfRequest:
-    """What a request's context and its entry in the journal say of its header and its client."""
+    """Properties of a request's header and client, in its context as well as in its entry in the journal."""
 
     __slots__ = ()
 
