@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import string
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mockraft.wire.primitives import write_uvarint
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
+from mockraft.wire.schema_reading import FIXED
 
-FIXED = {
-    "bool": ">?",
-    "int8": ">b",
-    "int16": ">h",
-    "uint16": ">H",
-    "int32": ">i",
-    "uint32": ">I",
-    "int64": ">q",
-    "float64": ">d",
-}
 REACHING: Mapping[str, int] = {"timeout_ms": 60_000, "resource_type": 2, "broker_id": 1}
 """Values with which a request reaches the part of its handler that looks at every element."""
 
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+LETTERS = string.ascii_letters + string.digits
 """Letters of different names."""
 
 INNER = 100
@@ -182,7 +174,7 @@ class _Writer:
     def _fixed(self, each: FieldSpec) -> bytes:
         if each.kind == "uuid":
             return bytes(15) + b"\7"
-        return struct.pack(FIXED[each.kind], self._values.get(each.attribute, 0))
+        return FIXED[each.kind].pack(self._values.get(each.attribute, 0))
 
     def _is_compact(self, each: FieldSpec) -> bool:
         return self._is_flexible and (each.flexible.covers(self._version) or each.tagged.covers(self._version))
