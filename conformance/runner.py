@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from mockraft.conformance.case import Case
-from mockraft.conformance.exchanges import masked
+from mockraft.conformance.exchanges import masked, plain, without_its_secrets
 from mockraft.conformance.expectation import NotApplicableError, NotAsExpectedError
-from mockraft.conformance.hidden_secrets import plain, without_its_secrets
 from mockraft.conformance.identities import Identities, RunIds
 from mockraft.conformance.known_differences import explaining
 from mockraft.conformance.log import Log

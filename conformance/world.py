@@ -12,8 +12,7 @@ from mockraft.conformance.cleanup import Step, is_left, undoing
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, NotAsExpectedError, expect
 from mockraft.conformance.identities import Identities
 from mockraft.conformance.log import Log, Written
-from mockraft.conformance.partition_state import PartitionState
-from mockraft.conformance.records import Expected
+from mockraft.conformance.records import Expected, PartitionState
 from mockraft.conformance.requests import Tree, absent_field, feature_ranges, request
 from mockraft.conformance.target import CannotConnectError, Target
 from mockraft.wire import error_codes, messages

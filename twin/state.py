@@ -1,14 +1,19 @@
-"""The state that a twin begins with, and what a controller needs to know to be that twin."""
+"""The state that a twin begins with, what a controller needs to know to be it, and a history as a data directory."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import NamedTuple
 
+from mockraft.files.private_files import write_private
 from mockraft.releases import METADATA_VERSION, SUPPORTED, Release, release
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.log.data_dir import DataDir
+from mockraft.server.controller.log.segments import LogStorage
 from mockraft.server.controller.log.state_file import SavedState, write_saved
 from mockraft.twin.history import History, Moment, SourceError
+from mockraft.wire import uuids
 from mockraft.wire.redaction.messages import masked
 
 NODE_ID = 3000
@@ -61,3 +66,39 @@ def _release_of(image: Image) -> Release:
     level = max((image.metadata_version, *(each.max_version for each in ranges)))
     releases = [release(version.rpartition(".")[0]) for version in SUPPORTED]
     return next((each for each in releases if each.features[METADATA_VERSION].max_level >= level), releases[-1])
+
+
+SEGMENT_BYTES_MAX = 1 << 30
+
+
+def write_directory(history: History, path: Path) -> Path:
+    """Write a history into a new directory, the same bytes for the same history; return its path.
+
+    SourceError for a directory that has files; OSError.
+    """
+    if path.exists() and any(path.iterdir()):
+        raise SourceError(f"{path}: it has files already; a copy needs a new directory")
+    directory_id = history.directory.get("directory.id")
+    data_dir = DataDir(
+        path,
+        history.cluster_id,
+        int(history.directory.get("node.id", NODE_ID)),
+        random.Random(history.cluster_id),
+        directory_id=uuids.read_text(directory_id) if directory_id else None,
+    )
+    try:
+        if history.snapshot is not None:
+            content = history.snapshot.read(0, history.snapshot.size)
+            write_private(data_dir.partition_path / history.snapshot.id.file_name, content)
+        storage = LogStorage(data_dir.partition_path, segment_bytes_max=SEGMENT_BYTES_MAX, fsync=False)
+        storage.open_for_append(history.start_offset)
+        epochs: dict[int, int] = {}
+        for header, data in history.batches:
+            storage.append(data, header.base_offset)
+            epochs.setdefault(header.leader_epoch, header.base_offset)
+        storage.close()
+        data_dir.write_leader_epochs([*epochs.items()])
+    finally:
+        data_dir.close()
+    (path / ".lock").unlink()
+    return path

@@ -47,8 +47,7 @@ baseline also has do not count.
 
 
 def _print_rules() -> None:
-    from mockraft.spark_replay.regression.rules import Rules
-    from mockraft.spark_replay.regression.rules_file import write_rules
+    from mockraft.spark_replay.regression.rules import Rules, write_rules
 
     for line in write_rules(Rules()):
         print(line)
@@ -139,8 +138,7 @@ def replay(options: ReplayOptions) -> None:
 
 def rules_of(path: Path | None) -> Rules:
     """Return the rules with the overrides of a file. Raises OptionError for an invalid one."""
-    from mockraft.spark_replay.regression.rules import RuleError, Rules
-    from mockraft.spark_replay.regression.rules_file import read_rules
+    from mockraft.spark_replay.regression.rules import RuleError, Rules, read_rules
 
     if path is None:
         return Rules()

@@ -39,8 +39,8 @@ Reveal = Annotated[Path | None, Option(metavar="FILE", help="Print this text wit
 
 def redact(source: Source, key_file: KeyFile, out: Out = None, reveal: Reveal = None) -> None:
     """Write the copy, or reveal a text; see ABOUT."""
-    from mockraft.twin.directory import write_directory
     from mockraft.twin.redaction import Redactor, read_key, redacted
+    from mockraft.twin.state import write_directory
 
     if (out is None) == (reveal is None):
         raise OptionError("say what to do: --out DEST or --reveal FILE", "--out")

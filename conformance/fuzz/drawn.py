@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mockraft.conformance.fuzz.model import Model, ModelledBroker
-from mockraft.conformance.partition_state import PartitionState
+from mockraft.conformance.records import PartitionState
 from mockraft.conformance.requests import Tree
 
 BROKERS = range(1, 7)

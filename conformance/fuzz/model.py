@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from mockraft.conformance.partition_state import PartitionState
+from mockraft.conformance.records import PartitionState
 from mockraft.conformance.requests import Tree
 
 

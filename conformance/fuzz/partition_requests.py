@@ -1,7 +1,7 @@
 """ISR changes, elections and reassignments."""
 
 from mockraft.conformance.fuzz.drawn import Draw, drawn
-from mockraft.conformance.partition_state import PartitionState
+from mockraft.conformance.records import PartitionState
 from mockraft.conformance.requests import Tree
 
 

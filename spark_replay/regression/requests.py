@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.regression.captured import read_frame
+from mockraft.spark_replay.regression.captured_log import LogReaders
 from mockraft.spark_replay.regression.diff import Difference, diff
-from mockraft.spark_replay.regression.log_readers import LogReaders
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.spark_replay.regression.send_order import RequestToSend, Survey

@@ -16,8 +16,7 @@ import pyarrow as pa
 from mockraft.spark_replay.regression.captured import of_batches
 from mockraft.spark_replay.regression.coordinator import CoordinatorClient, ReplayCoordinator
 from mockraft.spark_replay.regression.replay import LEFT_OUT, ExchangeResult
-from mockraft.spark_replay.regression.rows import OF_EXCHANGE, REPLAYED
-from mockraft.spark_replay.regression.session_replay import Run, replayed
+from mockraft.spark_replay.regression.session_replay import OF_EXCHANGE, REPLAYED, Run, replayed
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS, columns
 from mockraft.spark_replay.spark.worker_table import read_dataframe, write_dataframe

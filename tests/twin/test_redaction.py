@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from mockraft import Controller
 from mockraft.twin import SourceError, read_history
-from mockraft.twin.directory import write_directory
 from mockraft.twin.redaction import Redactor, redacted
+from mockraft.twin.state import write_directory
 from mockraft.wire import record_batch, records
 from mockraft.wire.message import Message, field_names
 from mockraft.wire.metadata_log_frame import RecordAt

@@ -12,8 +12,8 @@ from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaController, KafkaTool
 from mockraft.releases import SUPPORTED
 from mockraft.twin import read_history
-from mockraft.twin.directory import write_directory
 from mockraft.twin.redaction import Redactor, redacted
+from mockraft.twin.state import write_directory
 
 from ...budgets import SOAKS
 from ...clients import create_topic

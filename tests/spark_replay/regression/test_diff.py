@@ -8,8 +8,7 @@ import pytest
 from mockraft.spark_replay.regression.classes import CLASSES, COMPARED, IGNORED, LOG_OFFSET, MASKED
 from mockraft.spark_replay.regression.diff import ABSENT, CHANGED, EXTRA, MISSING, ORDER, VOLATILE_OK, Difference, diff
 from mockraft.spark_replay.regression.renaming import Renaming
-from mockraft.spark_replay.regression.rules import Override, RuleError, Rules
-from mockraft.spark_replay.regression.rules_file import read_rules, rules_of, write_rules
+from mockraft.spark_replay.regression.rules import Override, RuleError, Rules, read_rules, rules_of, write_rules
 from mockraft.wire import api_keys, messages
 from mockraft.wire.json_form import Json
 
