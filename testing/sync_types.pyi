@@ -496,6 +496,14 @@ class SyncSimulatedBroker(Facade):
     @property
     def log_dirs(self) -> dict[str, LogDirView]:
         """Every configured log directory by path, those that are offline too."""
+    @property
+    def moves(self) -> tuple[MoveProgress, ...]:
+        """The active moves, by topic name and partition, with lag, bytes left and an estimate of the time left."""
+    def move_replica(self, topic: str, partition: int, path: str | os.PathLike[str]) -> None:
+        """Move a replica to the log directory with this path, and wait until it is served from there.
+
+        Works as AlterReplicaLogDirs, so another move of the replica is cancelled; does nothing when it is there
+        already. Raises MoveRefusedError when the move does not start, MoveEndedError when it ends early."""
     def fail_log_dir(self, log_dir: AnyLogDir, error: int = errno.EIO) -> None:
         """Break a directory: all I/O there fails with this errno, and the broker notices at once."""
     def fill_log_dir(self, log_dir: AnyLogDir) -> None:
@@ -515,11 +523,3 @@ class SyncSimulatedBroker(Facade):
     @property
     def queued_replica_to_dir_assignments(self) -> int:
         """Kafka's metric QueuedReplicaToDirAssignments: replicas whose directory the controller does not know yet."""
-    @property
-    def moves(self) -> tuple[MoveProgress, ...]:
-        """The active moves, by topic name and partition, with lag, bytes left and an estimate of the time left."""
-    def move_replica(self, topic: str, partition: int, path: str | os.PathLike[str]) -> None:
-        """Move a replica to the log directory with this path, and wait until it is served from there.
-
-        Works as AlterReplicaLogDirs, so another move of the replica is cancelled; does nothing when it is there
-        already. Raises MoveRefusedError when the move does not start, MoveEndedError when it ends early."""
