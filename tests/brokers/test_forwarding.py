@@ -345,7 +345,7 @@ async def test_other_errors_come_out_as_they_are() -> None:
 
 async def test_silent_controller_is_left_for_a_new_one() -> None:
     async with controller(lambda _: b"") as (silent, asked), controller(answered()) as (new, asked_new):
-        async with channel_to(lambda: new if asked else silent, retry_timeout_ms=120) as channel:
+        async with channel_to(lambda: new if asked else silent, retry_timeout_ms=1_000) as channel:
             with pytest.raises(NotSentError):
                 await channel.send()
             await channel.send()

@@ -15,6 +15,7 @@ from mockraft.testing.lab import trial
 from mockraft.testing.lab.trial import Subject
 from mockraft.wire.json_form import Tree
 
+from ...budgets import soak
 from ...cli.cli import DEADLINE_S, completed
 
 LAB = Path(__file__).parents[3] / "examples" / "lab"
@@ -53,7 +54,7 @@ def test_passes_when_nothing_breaks_it(tmp_path: Path) -> None:
     ("command", "code", "why"),
     [
         ([sys.executable, "-c", "print('broken'); raise SystemExit(3)"], 1, "fails without any disturbance"),
-        ([sys.executable, "-c", ""], 2, "no request reached the controller"),
+        pytest.param([sys.executable, "-c", ""], 2, "no request reached the controller", marks=soak),
         (["/nowhere/test"], 2, "/nowhere/test: No such file or directory"),
         ([], 2, "what to run is missing"),
     ],
@@ -80,6 +81,7 @@ def test_fixtures_of_pytest_get_the_schedule(tmp_path: Path) -> None:
     assert "expected at least 12" in failed.output
 
 
+@soak
 def test_pytest_without_the_plugin_runs(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it() -> None: pass")
     command = [sys.executable, "-m", "pytest", "-p", "no:mockraft.pytest_plugin", "-c", os.devnull, str(tmp_path)]
@@ -119,6 +121,7 @@ def test_schedule_that_is_no_json_is_named(tmp_path: Path) -> None:
     assert (ended.returncode, "bad.json: no stub file in JSON" in ended.stderr) == (2, True)
 
 
+@soak
 def test_stub_that_is_wrong_is_named_by_the_file_of_the_user(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text('{"stubs": [{"match": {"api": "Heartbeats"}}]}')
@@ -127,6 +130,7 @@ def test_stub_that_is_wrong_is_named_by_the_file_of_the_user(tmp_path: Path) -> 
     assert f"{wrong}: stubs[0].match.api" in ended.stderr
 
 
+@soak
 def test_only_the_end_of_a_long_output_is_kept(tmp_path: Path) -> None:
     writes = "print('x' * 1_000_000); print('the end')"
     outcome = trial.run(Subject([sys.executable, "-c", writes]), {"stubs": []}, tmp_path / "run")
