@@ -18,8 +18,3 @@ Components (`core.Component`) are started, notified of metadata and state change
 one ends the broker. An error that would end a real broker's process ends only the simulated broker: see `End`,
 `SimulatedBroker.end_reason` and `SimulatedBroker.fault`.
 """
-
-from mockraft.brokers.broker import SimulatedBroker
-from mockraft.brokers.lifecycle import BrokerState
-
-__all__ = ["BrokerState", "SimulatedBroker"]

@@ -18,6 +18,7 @@ from mockraft.wire.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
 from mockraft.wire.names import did_you_mean
+from mockraft.wire.recast import recast
 
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = release().feature_ranges()
 """The feature ranges that brokers of the default release register, (min, max) by feature."""
@@ -150,8 +151,6 @@ def registration_of(
     )
     if config.messages is not messages:
         # Imported here: without a proposal the generator need not be in memory.
-        from mockraft.wire.recast import recast
-
         worded = recast(request, config.messages.request(api_keys.BROKER_REGISTRATION))
         if hasattr(worded, "cordoned_log_dirs"):
             worded.cordoned_log_dirs = in_java_order(cordoned_dirs)

@@ -1,7 +1,8 @@
 """The command `mockraft` and its commands, one file or folder each.
 
-commands.py lists them. A module with commands has them in `COMMANDS`, as command_line.py describes; imports that take
-time happen inside the command. Exit code 2 is a bad option, raised as OptionError; other codes are listed in the
+commands.py lists them, and imports a module when one of its commands is used. The module has its commands in
+`COMMANDS`, as command_line.py describes; controllers and brokers are imported inside the command, so that its help
+and completion come at once. Exit code 2 is a bad option, raised as OptionError; other codes are listed in the
 command's help.
 """
 

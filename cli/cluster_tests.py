@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
-from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
+from mockraft.kafka.child_process import KafkaProcessError
+from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION, cluster_test_jars, controller_classes
+from mockraft.kafka.cluster_tests import cluster_test_classes, run_cluster_tests
+from mockraft.kafka.jars import KafkaUnavailableError
 from mockraft.kafka_api.options import OptionError, argument, option
 
 if TYPE_CHECKING:
@@ -53,11 +56,6 @@ class Options:
 
 def cluster_tests(options: Options) -> None:
     """Run the tests, or list classes."""
-    from mockraft.kafka.child_process import KafkaProcessError
-    from mockraft.kafka.cluster_test_jars import cluster_test_jars, controller_classes
-    from mockraft.kafka.cluster_tests import cluster_test_classes
-    from mockraft.kafka.jars import KafkaUnavailableError
-
     if options.controller not in ("mockraft", "kafka"):
         raise OptionError("it is mockraft or kafka", "--controller")
     try:
@@ -83,8 +81,6 @@ def cluster_tests(options: Options) -> None:
 
 
 def _run(options: Options, tests: list[str], folder: Path) -> list[ClusterTestResult]:
-    from mockraft.kafka.cluster_tests import run_cluster_tests
-
     print(f"running {', '.join(tests)}; JUnit prints to {folder / 'junit.log'}", file=sys.stderr)
     return run_cluster_tests(
         tests,

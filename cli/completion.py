@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Literal
 
 from mockraft.cli.command_line import Command
+from mockraft.cli.commands import MOCKRAFT
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.kafka_api.options import Option, argument
 
@@ -63,8 +64,6 @@ def completion(options: Options) -> None:
     if options.shell != "words":
         print(SCRIPTS[options.shell], end="")
         return
-    from mockraft.cli.commands import MOCKRAFT  # it has this command, too
-
     found = list(candidates(MOCKRAFT, options.words or [""]))
     for each in found:
         print(each)

@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple, NoReturn
 
+from mockraft.brokers.log_dirs.ensemble import LogDirsError
+from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
+from mockraft.files.private_files import read_file
 from mockraft.kafka_api.options import Option, OptionError, option, required
+from mockraft.kafka_configs import java_properties
+from mockraft.wire.directory_ids import draw_uuid
+from mockraft.wire.uuids import text_of
 
 PROPERTIES_BYTES_MAX = 1 << 20
 
@@ -76,9 +82,6 @@ class FormatOptions:
 
 def format_command(options: FormatOptions) -> None:
     """Format; see FORMAT_ABOUT."""
-    from mockraft.brokers.log_dirs.ensemble import LogDirsError
-    from mockraft.brokers.log_dirs.storage_format import format_log_dirs
-
     node = options.node()
     try:
         done = format_log_dirs(
@@ -97,16 +100,10 @@ def format_command(options: FormatOptions) -> None:
 
 def random_uuid(seed: Seed = None) -> None:
     """Draw a uuid as Kafka writes them, for a cluster id."""
-    from mockraft.wire.directory_ids import draw_uuid
-    from mockraft.wire.uuids import text_of
-
     print(text_of(draw_uuid(random.Random(seed))))
 
 
 def _node_in(path: Path) -> _Node:
-    from mockraft.files.private_files import read_file
-    from mockraft.kafka_configs import java_properties
-
     try:
         properties = java_properties.read(read_file(path, PROPERTIES_BYTES_MAX))
     except (OSError, ValueError) as error:

@@ -10,6 +10,14 @@ from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import client_security, host_and_port
 from mockraft.kafka_api.options import Option, blaming
+from mockraft.server.authentication import HEALTH_CLIENT_ID
+from mockraft.wire import error_codes
+from mockraft.wire.client import DisconnectedError, UnsupportedVersionError, connect
+from mockraft.wire.connection import CONTROLLER_ENDPOINTS
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from mockraft.wire.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from mockraft.wire.client import KafkaConnection
@@ -47,8 +55,6 @@ def health(
 ) -> None:
     """Ask a controller; see ABOUT."""
     host, port = host_and_port(bootstrap, "--bootstrap")
-    from mockraft.wire.errors import WireError
-
     security = client_security(command_config)
     with blaming("--command-config", OSError, ValueError):
         _ = security and security.tls
@@ -67,9 +73,6 @@ def health(
 
 async def _health_of(host: str, port: int, timeout_ms: int, security: ClientSecurity | None) -> str:
     """Return the rest of a healthy controller's line. Raises _CannotCommitError."""
-    from mockraft.server.authentication import HEALTH_CLIENT_ID
-    from mockraft.wire.client import DisconnectedError, connect
-
     async with asyncio.timeout(timeout_ms / 1000):
         connection = await connect(host, port, client_id=HEALTH_CLIENT_ID, security=security)
         try:
@@ -84,13 +87,6 @@ async def _health_of(host: str, port: int, timeout_ms: int, security: ClientSecu
 
 async def _leader_of(connection: KafkaConnection) -> str:
     """Return the rest of the line: the leader, or the reason why it is not visible. Raises _CannotCommitError."""
-    from mockraft.wire import error_codes
-    from mockraft.wire.client import UnsupportedVersionError
-    from mockraft.wire.connection import CONTROLLER_ENDPOINTS
-    from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
-    from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-    from mockraft.wire.topic_names import CLUSTER_METADATA
-
     topic = TopicData(topic_name=CLUSTER_METADATA, partitions=[PartitionData(partition_index=0)])
     try:
         quorum = await connection.send(DescribeQuorumRequest(topics=[topic]))

@@ -20,11 +20,18 @@ from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end, end_without, write_json
 from mockraft.kafka_api.options import OptionError, argument, option
+from mockraft.server.stubs.stub_file import read_stub_file
+from mockraft.testing.lab import trial
+from mockraft.testing.lab.schedule import KINDS, draw, stub_file
+from mockraft.testing.lab.search import FailsUndisturbedError, find, undisturbed
+from mockraft.testing.lab.story import as_lines, write_page
+from rich.console import Console
+from rich.progress import Progress
 
 if TYPE_CHECKING:
     from mockraft.testing.lab.schedule import Schedule
     from mockraft.testing.lab.search import FailingSchedule
-    from mockraft.testing.lab.trial import Subject, TrialResult
+    from mockraft.testing.lab.trial import TrialResult
 
 ABOUT = """Run a test many times, each time with a controller that is disturbed in another way, until the test fails.
 
@@ -75,10 +82,8 @@ def run(options: Options) -> None:
     command = options.command
     logging.getLogger("mockraft").addHandler(logging.NullHandler())  # disturbed simulated brokers have much to say
     try:
-        from mockraft.testing.lab.trial import Subject
-
         controller = {} if options.release is None else {"release": options.release}
-        subject = Subject(command, options.timeout_s, options.brokers, controller)
+        subject = trial.Subject(command, options.timeout_s, options.brokers, controller)
         with _ending_by_exit(), tempfile.TemporaryDirectory(prefix="mockraft-lab-") as folder:
             failed = (_repeat if options.schedule else _search)(options, subject, Path(folder))
     except ModuleNotFoundError as error:
@@ -103,10 +108,7 @@ def _ending_by_exit() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _repeat(options: Options, subject: Subject, folder: Path) -> bool:
-    from mockraft.server.stubs.stub_file import read_stub_file
-    from mockraft.testing.lab import trial
-
+def _repeat(options: Options, subject: trial.Subject, folder: Path) -> bool:
     assert options.schedule is not None
     try:
         stubs = json.loads(options.schedule.read_text())
@@ -129,11 +131,7 @@ def _write_output(options: Options, outcome: TrialResult) -> None:
     (options.out / "output.txt").write_text(outcome.output)
 
 
-def _search(options: Options, subject: Subject, folder: Path) -> bool:
-    from mockraft.testing.lab import trial
-    from mockraft.testing.lab.schedule import KINDS, draw, stub_file
-    from mockraft.testing.lab.search import FailsUndisturbedError, find, undisturbed
-
+def _search(options: Options, subject: trial.Subject, folder: Path) -> bool:
     kinds = [each.strip() for each in options.kinds.split(",")] if options.kinds else [*KINDS]
     if unknown := [each for each in kinds if each not in KINDS]:
         raise ValueError(f"--kinds: there is no {unknown[0]!r}; there are {', '.join(KINDS)}")
@@ -162,9 +160,6 @@ def _search(options: Options, subject: Subject, folder: Path) -> bool:
 @contextmanager
 def _progress(runs: int) -> Iterator[Callable[[int, TrialResult], None]]:
     """Show a bar in a terminal; yield what is to be called after each trial."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     console = Console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("schedules", total=runs)
@@ -182,9 +177,7 @@ def _of_trials(options: Options) -> Iterator[str]:
             yield from (f"--{name.replace('_', '-')}", str(value))
 
 
-def _report(options: Options, subject: Subject, found: FailingSchedule, stubs: Any) -> None:
-    from mockraft.testing.lab.story import as_lines, write_page
-
+def _report(options: Options, subject: trial.Subject, found: FailingSchedule, stubs: Any) -> None:
     command = shlex.join(subject.command)
     schedule = options.out / "schedule.json"
     again = (*_of_trials(options), "--schedule", str(schedule), "--", *subject.command)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, NoReturn
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import OptionError
+from mockraft.kafka_configs.client_properties import read_properties
+from mockraft.spark_replay.recording import Filter
+from mockraft.wire.connection import endpoint_of
 
 if TYPE_CHECKING:
-    from mockraft.spark_replay.recording import Filter
     from mockraft.wire.client_security import ClientSecurity
 
 
@@ -60,8 +62,6 @@ def write_file(command: str, path: Path, content: bytes) -> None:
 
 def host_and_port(text: str, option: str) -> tuple[str, int]:
     """Parse host:port; OptionError for anything else."""
-    from mockraft.wire.connection import endpoint_of
-
     with blaming(option):
         return endpoint_of(text)
 
@@ -73,15 +73,11 @@ def hosts_and_ports(text: str, option: str) -> tuple[tuple[str, int], ...]:
 
 def client_security(path: Path | None) -> ClientSecurity | None:
     """Read the file of --command-config; OptionError when it cannot be used."""
-    from mockraft.kafka_configs.client_properties import read_properties
-
     with blaming("--command-config", OSError, ValueError):
         return None if path is None else read_properties(path)
 
 
 def api_filter(filters: Sequence[str] | None) -> Filter:
     """Parse --filter; OptionError names an unknown API."""
-    from mockraft.spark_replay.recording import Filter
-
     with blaming("--filter"):
         return Filter.parse(filters or ())

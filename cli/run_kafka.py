@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
+from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.jars import KafkaUnavailableError, jars_directory, java
+from mockraft.kafka.processes import KafkaProcessError
+from mockraft.kafka.tools import java_command
 from mockraft.kafka_api.options import option
 from mockraft.releases import SUPPORTED, release
+from rich.console import Console
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from mockraft.kafka.cluster import KafkaCluster
     from mockraft.kafka.processes import KafkaBroker
-    from rich.console import Console
 
 _START_TIMEOUT_S = 90
 
@@ -56,10 +60,6 @@ class Options:
 
 def run_kafka(options: Options) -> None:
     """Run the brokers; see ABOUT."""
-    from mockraft.kafka.jars import KafkaUnavailableError
-    from mockraft.kafka.processes import KafkaProcessError
-    from rich.console import Console
-
     console = Console(highlight=False, soft_wrap=True)
     story = _Story(console)
     try:
@@ -91,8 +91,6 @@ class _Story:
         self._began = time.monotonic()
 
     def report(self, who: str, state: str, what: str, *, style: str = "") -> None:
-        from rich.text import Text
-
         seconds = time.monotonic() - self._began
         line = Text.assemble(
             (f"{seconds:6.1f} s", "dim"), f"  {who:<11}", (f"{state:<9}", style or "bold"), f"  {what}"
@@ -102,9 +100,6 @@ class _Story:
 
 
 def _fetch_jars(story: _Story, version: str) -> None:
-    from mockraft.kafka.jars import jars_directory, java
-    from mockraft.kafka.tools import java_command
-
     java()
     arrived: list[str] = []
     with story.console.status("looking for Kafka's jars") as status:
@@ -123,8 +118,6 @@ def _fetch_jars(story: _Story, version: str) -> None:
 
 
 def _cluster(folder: Path, brokers: int, version: str, log_dirs: int) -> KafkaCluster:
-    from mockraft.kafka.cluster import KafkaCluster
-
     replicas = str(min(brokers, 3))
     internal_topics = {
         "offsets.topic.replication.factor": replicas,
@@ -158,8 +151,6 @@ def _start(story: _Story, cluster: KafkaCluster) -> None:
 
 
 def _report_commands(story: _Story, brokers: list[KafkaBroker]) -> None:
-    from mockraft.kafka.processes import KafkaProcessError
-
     colors = {"STARTING": "yellow", "RECOVERY": "cyan", "RUNNING": "green"}
     ways = {broker.node_id: list(_WAY_TO_RUNNING) for broker in brokers}
     deadline = time.monotonic() + _START_TIMEOUT_S
@@ -201,8 +192,6 @@ def _show_what_to_do(console: Console, cluster: KafkaCluster) -> None:
 
 
 def _stay(cluster: KafkaCluster, for_s: float | None) -> None:
-    from mockraft.kafka.processes import KafkaProcessError
-
     end = None if for_s is None else time.monotonic() + for_s
     while end is None or time.monotonic() < end:
         for process in cluster.processes:
@@ -214,8 +203,6 @@ def _stay(cluster: KafkaCluster, for_s: float | None) -> None:
 
 
 def _stop(cluster: KafkaCluster) -> None:
-    from mockraft.kafka.processes import KafkaProcessError
-
     try:
         cluster.stop()
     except (KafkaProcessError, KeyboardInterrupt):

@@ -11,7 +11,7 @@ Names are imported when they are first used, so `import mockraft` costs nothing.
 # Not from typing: importing that costs more than everything else here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mockraft.brokers import BrokerState
+    from mockraft.brokers.lifecycle import BrokerState
     from mockraft.kafka_api.clock import VirtualClock
     from mockraft.kafka_api.journal import Exchange, Journal, VerificationError
     from mockraft.server.controller.settings.policies import AlteredConfigs, NewTopic
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "brokers": ("BrokerState",),
+    "brokers.lifecycle": ("BrokerState",),
     "testing.broker": ("SimulatedBroker", "SyncSimulatedBroker"),
     "testing.controller": ("AwaitedController", "Controller", "SyncController"),
     "testing.quorum": ("Quorum", "SyncQuorum"),

@@ -28,6 +28,15 @@ UNREAD_BYTES_HIGH = 65_536
 CLOSE_LINGER_S = 5.0
 
 
+def event_loop() -> asyncio.AbstractEventLoop:
+    """Return a new event loop: uvloop's if installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
 class Served(Protocol):
     """The sans-IO server of a shell; see `mockraft.kafka_api.listener.Listener`."""
 

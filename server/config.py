@@ -6,17 +6,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.options import INT_MAX, PORT_MAX, check_option, option, options_of
-from mockraft.releases import DEFAULT, SUPPORTED, release
-from mockraft.server import security_options
-from mockraft.server.security_options import MECHANISMS, SECURITY_PROTOCOLS, SSL_CLIENT_AUTH
+from mockraft.releases import DEFAULT, SUPPORTED, Behaviour, metadata_version, release
+from mockraft.server import server_properties
+from mockraft.server.controller.quorum.voter_set import VoterSet, read_addresses, read_voters
+from mockraft.server.controller.settings import features
+from mockraft.server.security_options import (
+    DEFAULT_MAPPING,
+    MECHANISMS,
+    SECURITY_PROTOCOLS,
+    SSL_CLIENT_AUTH,
+    uses_sasl,
+    uses_tls,
+)
+from mockraft.wire.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, ScramUser
 
 if TYPE_CHECKING:
-    from mockraft.server.controller.quorum.voter_set import VoterSet
     from mockraft.server.controller.settings.offers import Range
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
     from mockraft.wire.client_security import ClientSecurity
     from mockraft.wire.overlay import Overlay
-    from mockraft.wire.scram import ScramUser
 
 CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
 """Cluster id of a controller that was given none: a valid Kafka uuid, the same each time."""
@@ -351,7 +359,7 @@ class ControllerConfig:
                 about = f"{user} is not Type:name, as in User:admin;User:broker"
                 raise ValueError(f"super_users={self.super_users!r}: {about}")
         self._check_release()
-        security_options.check(self)
+        _check_security(self)
         if self.controller_quorum_voters and self.initial_controllers:
             raise ValueError("controller_quorum_voters and initial_controllers exclude each other")
         if not self.is_alone:
@@ -403,10 +411,8 @@ class ControllerConfig:
         )
 
     @property
-    def configured_voters(self) -> "VoterSet":
+    def configured_voters(self) -> VoterSet:
         """Configured voters; empty if only bootstrap servers are configured."""
-        from mockraft.server.controller.quorum.voter_set import VoterSet, read_voters
-
         text = self.controller_quorum_voters or self.initial_controllers
         return read_voters(text, self.controller_listener_name) if text else VoterSet()
 
@@ -424,9 +430,7 @@ class ControllerConfig:
             return 1
         if self.kraft_version is not None:
             return self.kraft_version
-        from mockraft.server.controller.settings.features import default_kraft_version
-
-        return default_kraft_version(self.metadata_version)
+        return features.default_kraft_version(self.metadata_version)
 
     @property
     def initial_directory_id(self) -> bytes | None:
@@ -437,14 +441,10 @@ class ControllerConfig:
     @property
     def bootstrap_addresses(self) -> list[tuple[str, int]]:
         """Addresses in `controller_quorum_bootstrap_servers`."""
-        from mockraft.server.controller.quorum.voter_set import read_addresses
-
         return read_addresses(self.controller_quorum_bootstrap_servers or "")
 
     def _check_release(self) -> None:
         """Choose the levels of a new log that are not given. ValueError for levels that the release does not have."""
-        from mockraft.server.controller.settings import features
-
         of, unstable = release(self.release), self.unstable_feature_versions_enable
         levels = features.initial_levels(of, self.metadata_version, self.features, unstable=unstable)
         object.__setattr__(self, "metadata_version", levels.metadata_version)
@@ -455,9 +455,7 @@ class ControllerConfig:
                 raise ValueError(f"kraft_version={self.kraft_version} contradicts the feature {feature}")
             object.__setattr__(self, "kraft_version", levels.kraft_version)
         if self.server_properties:
-            from mockraft.server import server_properties
-
-            server_properties.check(self.server_properties, of)
+            server_properties.check(self.server_properties, of, fields(self))
 
     def _check_quorum(self) -> None:
         """Raise ValueError if quorum options cannot be parsed or a required one is missing."""
@@ -479,3 +477,47 @@ OPTIONS = options_of(ControllerConfig, {each.name: each.type for each in fields(
 
 BOUNDS = {each.name: (each.lowest, each.highest) for each in OPTIONS if each.lowest is not None}
 """Lowest and highest value of each number."""
+
+
+def _check_security(config: ControllerConfig) -> None:
+    """Raise ValueError that names the wrong option and its allowed values."""
+    protocol = config.security_protocol
+    if config.ssl_principal_mapping_rules != DEFAULT_MAPPING:
+        from mockraft.server.distinguished_name import PrincipalMapper
+
+        PrincipalMapper(config.ssl_principal_mapping_rules)
+    if uses_sasl(protocol) and not config.sasl_enabled_mechanisms:
+        raise ValueError(f"security_protocol={protocol} needs sasl_enabled_mechanisms: {', '.join(MECHANISMS)}")
+    if uses_tls(protocol):
+        _check_files(config)
+    if config.scram_users and not metadata_version(config.metadata_version).has(Behaviour.SCRAM):
+        raise ValueError("scram_users need metadata_version 11 (3.5-IV2) or later")
+    for user in config.scram_users:
+        _check_scram_user(user)
+    if "" in config.plain_users or "" in config.plain_users.values():
+        raise ValueError("plain_users: neither a name nor a password may be empty")
+
+
+def _check_files(config: ControllerConfig) -> None:
+    protocol = config.security_protocol
+    files: dict[str, Path | None] = {
+        "ssl_certificate_file": config.ssl_certificate_file,
+        "ssl_key_file": config.ssl_key_file,
+    }
+    if config.ssl_client_auth != "none":
+        files["ssl_truststore_file"] = config.ssl_truststore_file
+    for name, path in files.items():
+        if path is None:
+            raise ValueError(f"security_protocol={protocol} with ssl_client_auth={config.ssl_client_auth} needs {name}")
+    for path in (*files.values(), config.ssl_truststore_file):
+        if path is not None and not path.is_file():
+            raise ValueError(f"{path}: there is no such file; certificates and keys are PEM files")
+
+
+def _check_scram_user(user: ScramUser) -> None:
+    if user.mechanism not in HASHES:
+        raise ValueError(f"scram_users: mechanism={user.mechanism!r}: it must be {' or '.join(HASHES)}")
+    if not user.name or not user.password:
+        raise ValueError("scram_users: neither a name nor a password may be empty")
+    if not ITERATIONS_MIN <= user.iterations <= ITERATIONS_MAX:
+        raise ValueError(f"scram_users: iterations of {user.name} must be {ITERATIONS_MIN} to {ITERATIONS_MAX}")

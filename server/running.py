@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import random
@@ -216,15 +215,6 @@ def _apis(config: ControllerConfig, offer: Offer) -> dict[int, AnyApi]:
 
     proposed = {api_key for api_key, name in overlay.requests.items() if name in overlay.overlaid}
     return offered(apis_over(APIS, overlay), offer, proposed)
-
-
-def event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop: uvloop's if installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 def advertised_host(config: ControllerConfig) -> str | None:

@@ -6,8 +6,8 @@ DescribeConfigs shows them; mockraft has no further use for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field
 from typing import Any, Final
 
 from mockraft.kafka_configs import config_keys
@@ -50,24 +50,25 @@ def property_of(field: str) -> str:
     return _NAMED_OTHERWISE.get(field, field.replace("_", "."))
 
 
-def check(properties: Mapping[str, str], of: Release) -> None:
+def check(properties: Mapping[str, str], of: Release, fields: Iterable[Field[object]]) -> None:
     """Raise ValueError for a property that is not Kafka's, has a field or option of its own, or a wrong value."""
-    own, _ = fields_and_others(properties, of)
+    own, _ = fields_and_others(properties, of, fields)
     for field in own:
         raise ValueError(f"server_properties: {property_of(field)} has an option of its own, {field}")
 
 
 def fields_and_others(
-    properties: Mapping[str, str], of: Release, option_name: Callable[[str], str] = str
+    properties: Mapping[str, str],
+    of: Release,
+    fields: Iterable[Field[object]],
+    option_name: Callable[[str], str] = str,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields of `ControllerConfig` that these properties set, and the properties without a field.
+    """Return those of the fields of `ControllerConfig` that these properties set, and the properties without a field.
 
     Raises ValueError for unknown properties, wrong values, and properties in whose place there is an option;
     `option_name` returns the name that the message has for a field.
     """
-    from mockraft.server.config import ControllerConfig
-
-    by_property = {property_of(each.name): each for each in fields(ControllerConfig)}
+    by_property = {property_of(each.name): each for each in fields}
     own, others = {}, {}
     for name, text in properties.items():
         if name in _FROM_OTHER_OPTIONS:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, Unpack
 
-from mockraft import brokers
+from mockraft.brokers import broker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.config_on_disk import LogDirPaths, draw_config_on_disk
 from mockraft.testing.facades import facade
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SimulatedBroker", "SyncSimulatedBroker"]
 
 
-class SimulatedBroker(brokers.SimulatedBroker):
+class SimulatedBroker(broker.SimulatedBroker):
     """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `joining`.
 
     async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from mockraft.brokers.config import BrokerConfig
-from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX
+from mockraft.brokers.fleet.limits import OWN_REPLICATION_BROKERS_MAX
 from mockraft.kafka_api.clock import Clock, VirtualClock
 from mockraft.kafka_api.options import check_option
 from mockraft.releases import DEFAULT, release

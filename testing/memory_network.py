@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from mockraft.brokers import SimulatedBroker
+from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.effects import Closed, Event, Failed, Link, NotOpened, Opened, SendRequest
 from mockraft.brokers.framed_link import FramedLink
 from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError

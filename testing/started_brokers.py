@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, TypeVar
 
-from mockraft.brokers import BrokerState
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.fleet.shared_log import SharedLog, shared_log
+from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.shell.shell import Shell
 from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.double import Double

@@ -10,9 +10,6 @@ import pytest
 pytestmark = [pytest.mark.checks, pytest.mark.one_python]
 
 ROOT = Path(mockraft.__file__).parent
-MODULES_MAX = 5
-CIRCLES_MAX = 4
-"""Circles that are left; the number only falls."""
 
 
 @cache
@@ -63,9 +60,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def test_circles_are_few_and_small() -> None:
+def test_no_modules_import_each_other() -> None:
     graph = imports()
     assert len(graph) > 600
-    found = [circle for circle in circles(graph) if len(circle) > 1]
-    assert len(found) <= CIRCLES_MAX, found
-    assert [circle for circle in found if len(circle) > MODULES_MAX] == []
+    assert [circle for circle in circles(graph) if len(circle) > 1] == []

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from mockraft.brokers import SimulatedBroker
+from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
-from mockraft.brokers.fleet import Fleet
+from mockraft.brokers.fleet.fleet import Fleet
 from mockraft.brokers.lifecycle import ReadyToUnfence
 from mockraft.brokers.log_dirs.placement import ALL, CORDONED_LOG_DIRS, DirectoryAt
 from mockraft.kafka_configs.config_keys import BROKER

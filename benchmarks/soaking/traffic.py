@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import httpx
 from contenders import create_topic, create_topic_on, heartbeat, registrations, shrink_or_grow
-from mockraft.brokers.fleet import Fleet, start_brokers
+from mockraft.brokers.fleet.fleet import Fleet, start_brokers
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.wire.client import KafkaConnection, connect
 from mockraft.wire.directory_ids import draw_uuid

@@ -10,9 +10,3 @@
 A plan does not react to the running fleet. Large fleets share one reader of the metadata log per process
 (`brokers.shared_replication`); smaller ones replicate per broker, as Kafka's brokers do.
 """
-
-from mockraft.brokers.fleet.fleet import Fleet, fetch_cluster_id, start_brokers
-from mockraft.brokers.fleet.plan import steps_of
-from mockraft.brokers.fleet.runner import FleetRunner
-
-__all__ = ["Fleet", "FleetRunner", "fetch_cluster_id", "start_brokers", "steps_of"]

@@ -12,6 +12,8 @@ FILES_KEPT = 64
 """Files of a process that are not connections of brokers."""
 CONNECTIONS_SHARING, CONNECTIONS_OWN = 1, 3
 """Connections of a broker: for heartbeats, and for its own replication to a bootstrap server and to the leader."""
+OWN_REPLICATION_BROKERS_MAX = 100
+"""Largest number of brokers started together that each replicate for themselves by default, as Kafka's do."""
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 

@@ -15,9 +15,9 @@ from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.fleet.figures import Figures, Histogram
-from mockraft.brokers.fleet.limits import resident_bytes
+from mockraft.brokers.fleet.limits import OWN_REPLICATION_BROKERS_MAX, resident_bytes
 from mockraft.brokers.fleet.plan import Act, Action, ScriptStep, Shard, plan
-from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX, SharedLog
+from mockraft.brokers.fleet.shared_log import SharedLog
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.metadata.metadata_view import Registration
 from mockraft.brokers.shell.socket_links import Outage

@@ -7,13 +7,11 @@ from collections.abc import Collection, Iterable
 
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.disks.memory_disk import MemoryDisk
+from mockraft.brokers.fleet.limits import OWN_REPLICATION_BROKERS_MAX
 from mockraft.brokers.metadata.shared_replication import SharedReplication
 from mockraft.brokers.metadata.shared_view import RegistrationChanged
 from mockraft.brokers.shell.shell import Shell
 from mockraft.brokers.shell.socket_links import Outage, SocketLinks
-
-OWN_REPLICATION_BROKERS_MAX = 100
-"""Largest number of brokers started together that each replicate for themselves by default, as Kafka's do."""
 
 
 class SharedLog(SharedReplication):

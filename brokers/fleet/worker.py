@@ -18,6 +18,8 @@ from typing import Any
 from mockraft.brokers.fleet.limits import allow_many_files
 from mockraft.brokers.fleet.plan import shard_of
 from mockraft.brokers.fleet.runner import FleetRunner
+from mockraft.kafka_api.shell import event_loop
+from mockraft.kafka_configs.client_properties import read_properties
 
 REPORT_S = 0.25
 GC_THRESHOLDS = (20_000, 5, 1_000)
@@ -70,18 +72,7 @@ def _send(message: dict[str, Any]) -> None:
 def _security(path: str | None) -> Any:
     if path is None:
         return None
-    from mockraft.kafka_configs.client_properties import read_properties
-
     return read_properties(Path(path))
-
-
-def event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop: uvloop's when it is installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError
 from mockraft.wire.messages.fetch_response import FetchResponse
 from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.recast import OverlaidRecords
 
 if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage
@@ -115,6 +116,4 @@ def decoder(config: BrokerConfig) -> Callable[[bytes], RecordAt]:
     """Return the reader of metadata records: that of a proposal for a broker of one."""
     if config.messages is messages:
         return metadata_log_frame.decode
-    from mockraft.wire.recast import OverlaidRecords
-
     return OverlaidRecords(config.messages).decode

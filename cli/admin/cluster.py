@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mockraft.cli.admin.remote import Remote, RemoteCommands, compact, given, known, table, value_of
 from mockraft.kafka_api.options import Option
+from mockraft.releases import METADATA_VERSION, metadata_version
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -180,8 +181,6 @@ def _contact(contact_ms: int | None, now_ms: int) -> str:
 
 def _supported_version(features: Mapping[str, Mapping[str, int]]) -> str:
     """Return the name of the highest metadata.version, or its level if it has none here."""
-    from mockraft.releases import METADATA_VERSION, metadata_version
-
     if METADATA_VERSION not in features:
         return "-"
     level = features[METADATA_VERSION]["maxVersion"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from mockraft.cli.admin.remote import Remote, RemoteCommands, assignments, compact, given, table
 from mockraft.cli.admin.switches import switches
 from mockraft.kafka_api.options import Option, argument, option, required
+from mockraft.server.stubs.faults.presets import KINDS
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -25,8 +26,6 @@ ABOUT = """Faults by name: of connections' bytes, and of the controller itself. 
 
 
 def _kinds() -> Iterable[str]:
-    from mockraft.server.stubs.faults.presets import KINDS  # for completion only
-
     return KINDS
 
 

@@ -16,10 +16,13 @@ from mockraft.cli.admin.api import Api, RefusedError, UnreachableError
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.kafka_api.options import OptionError, option
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 PIPE_COLUMNS = 160
@@ -50,8 +53,6 @@ class Remote:
     @property
     def console(self) -> Console:
         """The terminal; a pipe gets wide lines."""
-        from rich.console import Console
-
         return Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS, highlight=False, emoji=False)
 
     def show(self, tree: Json, say: str | Callable[[], RenderableType]) -> None:
@@ -130,8 +131,6 @@ def _with_remote(do: Callable[..., None], path: str) -> Callable[..., None]:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], none: str) -> RenderableType:
     """A table of texts, or the text `none` without rows."""
-    from rich.table import Table
-
     found = [[_cell(value) for value in row] for row in rows]
     if not found:
         return none
@@ -173,8 +172,6 @@ def value_of(text: str) -> Json:
 
 
 def _cell(value: object) -> RenderableType:
-    from rich.text import Text
-
     if isinstance(value, Text):
         return value
     if isinstance(value, bool):

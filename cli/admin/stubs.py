@@ -13,6 +13,9 @@ from mockraft.cli.admin.switches import switches
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.refusals import end
 from mockraft.kafka_api.options import Option, OptionError, argument, option
+from mockraft.server.stubs.faults.chaos import chaos_from_json
+from mockraft.server.stubs.stub_file import NoYamlError, StubFileError, read_stub_file
+from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -34,8 +37,6 @@ Id = Annotated[
 
 
 def _error_names() -> list[str]:
-    from mockraft.wire import error_codes  # for completion only
-
     return [each for each in vars(error_codes) if each.isupper()]
 
 
@@ -163,9 +164,6 @@ def release(
 
 def _read(file: Path) -> dict[str, Any]:
     """The file's parts, with the steps that a chaos stands for."""
-    from mockraft.server.stubs.faults.chaos import chaos_from_json
-    from mockraft.server.stubs.stub_file import NoYamlError, StubFileError, read_stub_file
-
     try:
         tree = read_stub_file(file).to_json()
         if isinstance(tree["plan"], dict):

@@ -10,25 +10,28 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mockraft.brokers.config import draw_config
+from mockraft.brokers.config_on_disk import LogDirPaths, draw_config_on_disk
+from mockraft.brokers.log_dirs.ensemble import LogDirsError, Refusal
+from mockraft.brokers.log_dirs.errors import LoadError
 from mockraft.cli.broker import disk_faults as disks
 from mockraft.cli.broker import options as option
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.proposal_options import ProposalOptions
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
+from mockraft.kafka_api.shell import event_loop
+from mockraft.wire.client import DisconnectedError
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.config import BrokerConfig
-    from mockraft.brokers.log_dirs.ensemble import LogDirsError
 
 IN_THE_CLEAR = "; if a controller with TLS or SASL listens there, say how to log in with --command-config"
 
 
 def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, proposals: ProposalOptions) -> None:
     """Run one simulated broker."""
-    from mockraft.server.running import event_loop
-
     parsed = disks.faults_of(faults)
     fields = options.fields(proposals)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
@@ -44,9 +47,6 @@ async def _broker(
     """Run until a signal, the time is over or it died; gives the exit code."""
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.listener.client_listener import ListenerError
-    from mockraft.brokers.log_dirs.ensemble import LogDirsError
-    from mockraft.brokers.log_dirs.errors import LoadError
-    from mockraft.wire.client import DisconnectedError
 
     try:
         config = await _config(options, fields, rng)
@@ -96,9 +96,7 @@ async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float
 
 async def _config(options: option.BrokerOptions, fields: dict[str, Any], rng: random.Random) -> BrokerConfig:
     """Return the broker's config; the cluster id comes from a controller where no option has it."""
-    from mockraft.brokers.config import draw_config
-    from mockraft.brokers.config_on_disk import LogDirPaths, draw_config_on_disk
-    from mockraft.brokers.fleet import fetch_cluster_id
+    from mockraft.brokers.fleet.fleet import fetch_cluster_id
 
     bootstrap, cluster_id = options.addresses, options.cluster_id
     if cluster_id is None and (not options.log_dir or options.format_missing):
@@ -118,8 +116,7 @@ async def _config(options: option.BrokerOptions, fields: dict[str, Any], rng: ra
 
 async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fields: dict[str, Any]) -> str:
     """Return the command that formats the directories, with the controller's cluster id if it is known."""
-    from mockraft.brokers.fleet import fetch_cluster_id
-    from mockraft.brokers.log_dirs.ensemble import Refusal
+    from mockraft.brokers.fleet.fleet import fetch_cluster_id
 
     if error.refusal is not Refusal.NOT_FORMATTED:
         return ""

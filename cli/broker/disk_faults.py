@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
+from mockraft.brokers.lifecycle import BrokerState
 from mockraft.cli.broker.options import DiskFaultOptions
 from mockraft.kafka_api.options import OptionError
 
@@ -43,8 +44,6 @@ def check(faults: Sequence[Fault], log_dirs: Sequence[str]) -> None:
 
 async def carry_out(broker: SimulatedBroker, faults: Sequence[Fault], seed: int) -> None:
     """Do all of it when its time comes, with a line for each."""
-    from mockraft.brokers.lifecycle import BrokerState
-
     try:
         await broker.wait_until(BrokerState.RUNNING, broker.config.registration_timeout_ms)
     except (RuntimeError, TimeoutError):

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from mockraft.brokers.ids.broker_ids import Resolved, collect_garbage, resolve
+from mockraft.brokers.ids.host_map import HostFile, HostMapError
+from mockraft.brokers.ids.identity import IdentityError, Steps
+from mockraft.brokers.log_dirs.ensemble import LogDirsError, look, verify
 from mockraft.cli.broker.options import ControllerOptions
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import client_security, end
 from mockraft.kafka_api.options import option, required
+from mockraft.wire.errors import WireError
 
 if TYPE_CHECKING:
     from mockraft.brokers.ids.observed_cluster import ObservedCluster
@@ -86,11 +91,6 @@ class ResolveOptions(IdOptions):
 
 def resolve_command(options: ResolveOptions) -> None:
     """Resolve; see RESOLVE_ABOUT."""
-    from mockraft.brokers.ids.broker_ids import Resolved, resolve
-    from mockraft.brokers.ids.host_map import HostFile
-    from mockraft.brokers.ids.identity import Steps
-    from mockraft.brokers.log_dirs.ensemble import verify
-
     name = socket.gethostname() if options.host is None else options.host
     found_dirs = _log_dirs(options.log_dir or [])
     stored = next((each.meta.node_id for each in found_dirs if each.meta and each.meta.node_id is not None), None)
@@ -121,8 +121,6 @@ def resolve_command(options: ResolveOptions) -> None:
 
 def list_command(options: ListOptions) -> None:
     """List; see LIST_ABOUT."""
-    from mockraft.brokers.ids.host_map import HostFile
-
     hosts = _refusing(lambda: HostFile(options.data_dir).read())
     alive: dict[int, frozenset[str]] | None = None
     if options.bootstrap_controller:
@@ -148,8 +146,6 @@ def list_command(options: ListOptions) -> None:
 
 def collect_garbage_command(options: GarbageOptions) -> None:
     """Collect; see COLLECT_ABOUT."""
-    from mockraft.brokers.ids.broker_ids import collect_garbage
-    from mockraft.brokers.ids.host_map import HostFile
 
     async def ask(cluster: ObservedCluster) -> dict[str, int]:
         return collect_garbage(HostFile(options.data_dir), cluster, remove=options.yes)
@@ -168,9 +164,8 @@ def _with_cluster(
     options: ControllerOptions, ask: Callable[[ObservedCluster], Coroutine[object, object, Found]]
 ) -> Found:
     """Return the result of a query while the metadata is at hand; every refusal ends the command with its exit code."""
-    from mockraft.brokers.fleet import fetch_cluster_id
+    from mockraft.brokers.fleet.fleet import fetch_cluster_id
     from mockraft.brokers.ids.observed_cluster import ObservedCluster
-    from mockraft.wire.errors import WireError
 
     addresses, security = options.addresses, client_security(options.command_config)
 
@@ -192,10 +187,6 @@ def _with_cluster(
 
 
 def _refusing(work: Callable[[], Found]) -> Found:
-    from mockraft.brokers.ids.host_map import HostMapError
-    from mockraft.brokers.ids.identity import IdentityError
-    from mockraft.brokers.log_dirs.ensemble import LogDirsError
-
     try:
         return work()
     except IdentityError as error:
@@ -206,8 +197,6 @@ def _refusing(work: Callable[[], Found]) -> Found:
 
 def _log_dirs(paths: list[str]) -> list[DirFound]:
     """Return the state of these directories, which must agree; unreadable ones are reported and skipped."""
-    from mockraft.brokers.log_dirs.ensemble import look, verify
-
     found = look(paths)
     for each in found:
         if each.error is not None:

@@ -13,6 +13,7 @@ from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.proposal_options import ProposalOptions
 from mockraft.cli.refusals import client_security, host_and_port, hosts_and_ports
 from mockraft.kafka_api.options import OptionError, option, required
+from mockraft.wire import messages
 
 HEADINGS = ("Broker", "Log directories", "Disks that fail (each may be repeated)", "Proposals", "Run")
 
@@ -149,8 +150,6 @@ class BrokerOptions(RunOptions):
 
     def fields(self, proposals: ProposalOptions) -> dict[str, Any]:
         """Return fields of BrokerConfig and arguments of what draws it. OptionError."""
-        from mockraft.wire import messages
-
         host, port = host_and_port(self.listener, "--listener") if self.listener else ("127.0.0.1", None)
         found: dict[str, Any] = {
             "rack": self.rack,

@@ -10,6 +10,7 @@ from string import hexdigits
 from typing import TYPE_CHECKING, NoReturn
 
 from mockraft.cli.codec import names
+from mockraft.cli.codec.explain_view import show
 from mockraft.cli.codec.forms import BATCHES, OTHER, RECORD, REQUEST, RESPONSE, Subject, decode, encode, hints
 from mockraft.cli.codec.names import class_named
 from mockraft.cli.command_line import Command
@@ -17,8 +18,10 @@ from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.proposal_options import ProposalOptions
 from mockraft.codegen.every_release import every_release
 from mockraft.kafka_api.options import argument, option
+from mockraft.wire import explain
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import using
+from rich.console import Console
 
 if TYPE_CHECKING:
     from mockraft.wire.explain import Explanation
@@ -211,9 +214,6 @@ def explain_command(options: ExplainOptions) -> None:
         if options.as_json:
             print(json.dumps(_explanation_tree(explanation), ensure_ascii=False))
         else:
-            from mockraft.cli.codec.explain_view import show
-            from rich.console import Console
-
             # A file or a pipe has no width to save.
             console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
             show(explanation, console)
@@ -239,8 +239,6 @@ def _versions(name: str) -> str:
 
 
 def _explained(subject: Subject, content: bytes) -> Explanation:
-    from mockraft.wire import explain
-
     if subject.kind == BATCHES:
         return explain.explain_batches_of(content)
     if subject.is_framed:
@@ -284,8 +282,6 @@ def _print_json(tree: dict[str, Json], compact: bool) -> None:
     if compact:
         print(json.dumps(tree, ensure_ascii=False, separators=(",", ":")))
     elif sys.stdout.isatty():
-        from rich.console import Console
-
         Console().print_json(data=tree, ensure_ascii=False)
     else:
         print(json.dumps(tree, ensure_ascii=False, indent=2))

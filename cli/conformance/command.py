@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.conformance import fuzz
+from mockraft.cli.conformance.on_kafka import run_on_kafka
+from mockraft.cli.conformance.screen import Screen
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
+from mockraft.conformance import CannotConnectError, Run, observed, run
+from mockraft.conformance import baseline as kept_runs
+from mockraft.conformance.known_differences import known_differences
+from mockraft.conformance.release_changes import as_text, changes, select
+from mockraft.conformance.reports.html_report import NoTemplatesError, write_html
+from mockraft.conformance.reports.junit import write_junit
+from mockraft.conformance.reports.summary import Level, write_summary
+from mockraft.conformance.suite import AREAS, all_cases
+from mockraft.kafka.jars import KafkaUnavailableError
 from mockraft.kafka_api.options import Option, OptionError, blaming, option
-from mockraft.releases import NEWEST, SUPPORTED
+from mockraft.releases import NEWEST, SUPPORTED, release
 
 if TYPE_CHECKING:
-    from mockraft.cli.conformance.screen import Screen
-    from mockraft.conformance import Run
     from mockraft.conformance.case import Case
 
 ABOUT = """Run the conformance cases against any KRaft controller and report its differences from Kafka.
@@ -56,12 +69,6 @@ Ranks of cases (--list):
 DIFFERENCES_ABOUT = """List the known differences between mockraft and Kafka's controller, with reasons."""
 
 
-def _baselines() -> list[str]:
-    from mockraft.conformance import baseline  # for completion only
-
-    return baseline.names()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Options of `mockraft conformance`."""
@@ -89,7 +96,7 @@ class Options:
         help="Compare with a file that --json wrote, with the controller at host:port, or with a run that comes with "
         f"mockraft: kafka-{NEWEST} is Kafka's own controller of that version ({SUPPORTED[0]} to {NEWEST}), at its "
         "newest level.",
-        completes=_baselines,
+        completes=kept_runs.names,
     )
 
 
@@ -113,9 +120,6 @@ AsJson = Annotated[bool, Option(flags=("--json",), help="As JSON.")]
 
 def conformance(options: Options) -> None:
     """Run the cases; see ABOUT."""
-    from mockraft.cli.conformance.screen import Screen
-    from mockraft.conformance import CannotConnectError
-
     cases = _chosen(options)
     screen = Screen()
     if options.list_cases:
@@ -156,12 +160,6 @@ def diff(
       mockraft conformance diff 3.9 4.4 --only observed
       mockraft conformance diff 3.9 4.4 --json
     """
-    import json
-
-    from mockraft.conformance import observed
-    from mockraft.conformance.release_changes import as_text, changes, select
-    from mockraft.releases import release
-
     if old is None or new is None:
         raise OptionError("name two releases, the older one first: mockraft conformance diff 4.3 4.4")
     with blaming("OLD / NEW"):
@@ -185,13 +183,6 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
 
     A run in which Kafka fails a case is not written: the case is wrong. Exit code 1 then.
     """
-    import tempfile
-
-    from mockraft.cli.conformance.on_kafka import run_on_kafka
-    from mockraft.conformance import observed
-    from mockraft.conformance.baseline import EXCHANGES, write
-    from mockraft.releases import release
-
     if not folder.is_dir():
         raise OptionError(f"{folder} is no folder", "FOLDER")
     runs = {}
@@ -204,19 +195,14 @@ def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
             print(f"kafka-{version}: {verdict.name}: {verdict.reason}", file=sys.stderr)
         if found.failures:
             raise SystemExit(ExitCode.FAILED)
-        write(found, folder / f"kafka-{version}.json")
+        kept_runs.write(found, folder / f"kafka-{version}.json")
         runs[release(version).name] = found
     if kafka_version is None:
-        observed.write(runs, folder / EXCHANGES.name)
+        observed.write(runs, folder / kept_runs.EXCHANGES.name)
 
 
 def differences(as_json: AsJson = False) -> None:
     """Print the list; see DIFFERENCES_ABOUT."""
-    import dataclasses
-    import json
-
-    from mockraft.conformance.known_differences import known_differences
-
     entries = known_differences()
     if as_json:
         print(json.dumps([dataclasses.asdict(each) for each in entries], indent=1, ensure_ascii=False))
@@ -229,8 +215,6 @@ def differences(as_json: AsJson = False) -> None:
 @contextmanager
 def _needing_java(command: str) -> Iterator[None]:
     """End `mockraft conformance COMMAND` if the block cannot run Kafka."""
-    from mockraft.kafka.jars import KafkaUnavailableError
-
     try:
         yield
     except KafkaUnavailableError as error:
@@ -238,9 +222,6 @@ def _needing_java(command: str) -> Iterator[None]:
 
 
 def _chosen(options: Options) -> list[Case]:
-    from mockraft.conformance.reports.summary import Level
-    from mockraft.conformance.suite import AREAS, all_cases
-
     areas, only = options.area or [], options.only or []
     if unknown := [each for each in areas if each not in AREAS]:
         raise OptionError(f"there is no area {unknown[0]!r}; there are: {', '.join(AREAS)}", "--area")
@@ -261,17 +242,15 @@ def _chosen(options: Options) -> list[Case]:
 
 def _kept(against: str | None) -> Run | None:
     """The run in that file or of that name; None where there is neither, so that it must be an address."""
-    from mockraft.conformance import Run, baseline
-
     if against is None:
         return None
     path = Path(against)
     with blaming("--against"):
         if path.exists():
             return Run.read_json(path)
-    names = baseline.names()
+    names = kept_runs.names()
     if against in names:
-        return baseline.read(against)
+        return kept_runs.read(against)
     if not against.rpartition(":")[2].isdigit():
         message = f"{against!r} is neither a file nor host:port nor one of: {', '.join(names)}"
         raise OptionError(message, "--against")
@@ -279,12 +258,6 @@ def _kept(against: str | None) -> Run | None:
 
 
 def _write(found: Run, other: Run | None, options: Options) -> None:
-    from datetime import UTC, datetime
-
-    from mockraft.conformance.reports.html_report import NoTemplatesError, write_html
-    from mockraft.conformance.reports.junit import write_junit
-    from mockraft.conformance.reports.summary import Level, write_summary
-
     try:
         if options.summary_file is not None:
             level, is_selection = Level(options.level), bool(options.area or options.only)
@@ -302,8 +275,6 @@ def _write(found: Run, other: Run | None, options: Options) -> None:
 
 
 async def _run(screen: Screen, cases: list[Case], options: Options, bootstrap: str, cluster_id: str | None) -> Run:
-    from mockraft.conformance import run
-
     with screen.progress(len(cases)) as on_verdict:
         return await run(
             bootstrap,

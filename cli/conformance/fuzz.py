@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
+from mockraft.conformance.fuzz import differential
 from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import OptionError, option, required
 
@@ -48,8 +49,6 @@ class Options:
 
 def fuzz(options: Options) -> None:
     """Fuzz two controllers; see ABOUT."""
-    from mockraft.conformance.fuzz import differential
-
     ids = options.cluster_id, options.against_cluster_id
     try:
         if options.replay is None:
@@ -96,8 +95,6 @@ def _show_progress(steps: int) -> None:
 
 def _steps_in(path: Path) -> list[FuzzStep]:
     """The steps that are kept in a file; a bad one ends the command with exit code 2."""
-    from mockraft.conformance.fuzz import differential
-
     try:
         return differential.steps_of(path.read_text(encoding="utf-8"))
     except OSError as error:

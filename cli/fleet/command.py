@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from mockraft.brokers.fleet.limits import OWN_REPLICATION_BROKERS_MAX, shortage
+from mockraft.brokers.fleet.plan import ScriptError, plan, read_script
 from mockraft.cli.broker.options import RunOptions
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
@@ -80,8 +82,6 @@ class FleetOptions(RunOptions):
 
 def fleet(options: FleetOptions) -> None:
     """Run a fleet until a signal or the end of its time."""
-    from mockraft.brokers.fleet.limits import shortage
-    from mockraft.brokers.fleet.shared_log import OWN_REPLICATION_BROKERS_MAX
     from mockraft.cli.fleet.processes import FleetOrder, run_fleet, to_json
 
     replication, brokers = options.replication, options.brokers
@@ -127,8 +127,6 @@ def fleet(options: FleetOptions) -> None:
 
 
 def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, seed: int) -> list[Action]:
-    from mockraft.brokers.fleet.plan import ScriptError, plan, read_script
-
     try:
         with blaming("--script", ScriptError):
             return plan(racks, round(1000 * ramp_s), read_script(script) if script is not None else (), seed)

@@ -10,18 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mockraft.brokers.fleet import fetch_cluster_id
+from mockraft.brokers.fleet.fleet import fetch_cluster_id
 from mockraft.brokers.fleet.plan import Action, split_shards
 from mockraft.brokers.fleet.processes import WorkerProcesses
 from mockraft.brokers.fleet.summary import Course, Sample, done_to
 from mockraft.cli.broker.command import IN_THE_CLEAR
+from mockraft.cli.fleet.screen import FleetScreen
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
 from mockraft.wire.client import DisconnectedError
 from mockraft.wire.client_security import ClientSecurity
+from rich.live import Live
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
-    from rich.live import Live
 
 SAMPLE_S = 1.0
 
@@ -123,9 +124,6 @@ async def _show(order: FleetOrder, workers: WorkerProcesses, course: Course) -> 
 
 
 def _table(order: FleetOrder, workers: WorkerProcesses, course: Course) -> Live:
-    from mockraft.cli.fleet.screen import FleetScreen
-    from rich.live import Live
-
     where = ",".join(f"{host}:{port}" for host, port in order.bootstrap)
     screen = FleetScreen(where, len(workers.shards), order.actions, lambda: workers.figures, course)
     return Live(screen, screen=True, auto_refresh=False, vertical_overflow="crop")

@@ -11,6 +11,7 @@ from mockraft.cli.admin.api import Api
 from mockraft.cli.admin.remote import token_in
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.mcp.controllers import Controllers
 from mockraft.cli.refusals import end_without
 from mockraft.kafka_api.options import OptionError, option
 
@@ -51,8 +52,6 @@ def run(options: Options) -> None:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
         end_without("mcp", error.name, "mcp")
-    from mockraft.cli.mcp.controllers import Controllers
-
     given = Api(url, token_in(options.token_file)) if url else None
     with Controllers(given, options.allow_changes) as controllers:
         make_server(controllers).run("stdio")

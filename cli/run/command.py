@@ -11,13 +11,19 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mockraft.brokers.lifecycle import End
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
 from mockraft.kafka_api.options import option
+from mockraft.kafka_api.shell import event_loop
+from mockraft.server.config import ControllerConfig
+from mockraft.wire.directory_ids import draw_cluster_id
+from rich.console import Console
+from rich.live import Live
 
 if TYPE_CHECKING:
-    from mockraft.brokers.fleet import Fleet
+    from mockraft.brokers.fleet.fleet import Fleet
     from mockraft.cli.run.picture import Picture, Watch
     from mockraft.server.running import RunningController
 
@@ -51,8 +57,6 @@ class Options:
 
 def run(options: Options) -> None:
     """Run a controller and brokers until Ctrl-C."""
-    from mockraft.server.running import event_loop
-
     logging.getLogger().addHandler(logging.NullHandler())
     with asyncio.Runner(loop_factory=event_loop) as runner:
         code = runner.run(_run(options, random.Random(options.seed)))
@@ -67,7 +71,7 @@ def is_live(plain: bool) -> bool:
 
 async def _run(options: Options, rng: random.Random) -> int:
     """Run until a signal or the time is over; gives the exit code."""
-    from mockraft.brokers.fleet import start_brokers
+    from mockraft.brokers.fleet.fleet import start_brokers
     from mockraft.cli.run.picture import Watch
 
     try:
@@ -99,9 +103,7 @@ async def _run(options: Options, rng: random.Random) -> int:
 
 async def _start_controller(options: Options, rng: random.Random) -> RunningController:
     """On the port that was asked for; on Kafka's usual one, or any free one, when none was. Raises OSError."""
-    from mockraft.server.config import ControllerConfig
     from mockraft.server.running import RunningController
-    from mockraft.wire.directory_ids import draw_cluster_id
 
     config = ControllerConfig(
         host=options.host,
@@ -119,8 +121,6 @@ async def _start_controller(options: Options, rng: random.Random) -> RunningCont
 
 async def _show_live(watch: Watch) -> None:
     from mockraft.cli.run.screen import Screen
-    from rich.console import Console
-    from rich.live import Live
 
     # The alternate screen is redrawn in place: nothing scrolls and nothing flickers.
     with Live(console=Console(), screen=True, auto_refresh=False, vertical_overflow="crop") as shown:
@@ -161,8 +161,6 @@ def _figures(picture: Picture) -> str:
 
 
 def _shutdown_summary(fleet: Fleet) -> str:
-    from mockraft.brokers.lifecycle import End
-
     left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
     return f"{left} of {len(fleet.brokers)} brokers left by controlled shutdown"
 

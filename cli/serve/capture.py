@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
+from mockraft.cli.signals import stop_on_signals
 from mockraft.cli.traffic.capture import listen_address
 from mockraft.cli.traffic.replay import CaptureOptions, exchanges_of
 from mockraft.kafka_api.options import option
-
-if TYPE_CHECKING:
-    from mockraft.spark_replay.regression.capture_controller import CaptureController
+from mockraft.spark_replay.regression.capture_controller import CaptureController
+from mockraft.spark_replay.regression.captured_answers import CapturedAnswers
 
 ABOUT = """Answer brokers as the controller in a capture answered: a replay the other way round.
 
@@ -40,9 +39,6 @@ class Options(CaptureOptions):
 
 def serve_capture(options: Options) -> None:
     """Serve; see ABOUT."""
-    from mockraft.spark_replay.regression.capture_controller import CaptureController
-    from mockraft.spark_replay.regression.captured_answers import CapturedAnswers
-
     host, to_port = listen_address(options.listen)
     answers = CapturedAnswers(exchanges_of("serve-capture", options.capture, options.port), host, to_port)
     for (api, why), count in answers.left_out.items():
@@ -58,8 +54,6 @@ def serve_capture(options: Options) -> None:
 
 
 async def _serve(controller: CaptureController) -> None:
-    from mockraft.cli.signals import stop_on_signals
-
     with stop_on_signals() as stopped:
         async with controller:
             print(f"mockraft serve-capture ready bootstrap={controller.bootstrap}")

@@ -31,6 +31,7 @@ from mockraft.kafka_api.options import OptionError, blaming
 from mockraft.server.config import OPTIONS as OF_THE_CONTROLLER
 from mockraft.server.config import ControllerConfig
 from mockraft.server.security_options import uses_tls
+from mockraft.server.server_properties import property_of
 from mockraft.testing.proposals import overlay_of, proposals_of
 from mockraft.wire.directory_ids import draw_cluster_id
 
@@ -180,8 +181,6 @@ def _config(options: Mapping[str, Any]) -> ControllerConfig:
 
 def _in_options(text: str) -> str:
     """Return an error about fields of ControllerConfig with the options, or the properties, in place of the fields."""
-    from mockraft.server.server_properties import property_of
-
     names = {each.name for each in OF_THE_CONTROLLER}
 
     def option(found: re.Match[str]) -> str:

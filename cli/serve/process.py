@@ -18,9 +18,10 @@ from mockraft.cli.signals import stop_after_stdin, stop_on_signals
 from mockraft.kafka_api.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.kafka_api.journal import ClosedConnection
 from mockraft.kafka_api.options import OptionError
+from mockraft.kafka_api.shell import event_loop
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.controller.log.data_dir import DataDirError
-from mockraft.server.running import event_loop, quorum_failure
+from mockraft.server.running import quorum_failure
 from mockraft.server.stubs.script import Script
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ async def _start_brokers(
     undo: contextlib.AsyncExitStack,
 ) -> int:
     """Start simulated brokers that `undo` shuts down without closing them; return the exit code, 0 while they run."""
-    from mockraft.brokers.fleet import start_brokers
+    from mockraft.brokers.fleet.fleet import start_brokers
     from mockraft.brokers.listener.client_listener import ListenerError
 
     addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]

@@ -6,24 +6,26 @@ And server properties, whose keys are those of the release.
 from __future__ import annotations
 
 import logging
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import OPTIONS
 from mockraft.kafka_api.options import blaming
+from mockraft.releases import SUPPORTED, metadata_version, release
+from mockraft.server import server_properties
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.image.settings import METADATA_VERSION_MIN
+from mockraft.server.controller.settings.features import initial_levels, metadata_version_level
+from mockraft.server.controller.settings.offers import read_ranges
 
 if TYPE_CHECKING:
     from mockraft.releases import Release
-    from mockraft.server.config import ControllerConfig
 
 _log = logging.getLogger("mockraft.serve")
 
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options as ControllerConfig takes them. OptionError names the wrong one."""
-    from mockraft.releases import release
-    from mockraft.server.controller.settings.features import initial_levels, metadata_version_level
-    from mockraft.server.controller.settings.offers import read_ranges
-
     with blaming("--release"):
         chosen = release(options["release"])
     own, others = _properties(options, chosen) if options["server_properties"] else ({}, {})
@@ -48,11 +50,11 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
 
 def _properties(options: dict[str, Any], chosen: Release) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what --server-property sets: options by name, and properties without one."""
-    from mockraft.server import server_properties
-
     with blaming("--server-property"):
         given = dict(map(_property, options["server_properties"]))
-        own, others = server_properties.fields_and_others(given, chosen, lambda field: OPTIONS[field].flag)
+        own, others = server_properties.fields_and_others(
+            given, chosen, fields(ControllerConfig), lambda field: OPTIONS[field].flag
+        )
         for name, value in own.items():
             if name in options["given"] and options[name] != value:
                 key, flag = server_properties.property_of(name), OPTIONS[name].flag
@@ -63,9 +65,6 @@ def _properties(options: dict[str, Any], chosen: Release) -> tuple[dict[str, Any
 
 def log_lower_level(level: int | None, config: ControllerConfig) -> None:
     """Log that a log has the metadata.version of an older release, and not the one that a new log would begin with."""
-    from mockraft.releases import SUPPORTED, metadata_version, release
-    from mockraft.server.controller.image.settings import METADATA_VERSION_MIN
-
     if level is None or not METADATA_VERSION_MIN <= level < config.metadata_version:
         return
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import SECRETS
 from mockraft.kafka_api.options import OptionError
+from mockraft.server.security_options import SECURITY_PROTOCOLS, uses_sasl
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
@@ -23,8 +24,6 @@ def users_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
     ValueError for bad text, OSError for no file, OptionError for users of a listener without passwords.
     """
-    from mockraft.server.security_options import SECURITY_PROTOCOLS, uses_sasl
-
     client_config, protocol = options["client_config_file"], options["security_protocol"]
     users = plain_users(options["plain_users_file"])
     if users and protocol in SECURITY_PROTOCOLS and not uses_sasl(protocol):
@@ -47,8 +46,6 @@ def _client_security(path: Path | None) -> ClientSecurity | None:
 
 def lacks_users(config: ControllerConfig) -> bool:
     """Return True if clients may log in with PLAIN, but no user can."""
-    from mockraft.server.security_options import uses_sasl
-
     return uses_sasl(config.security_protocol) and "PLAIN" in config.sasl_enabled_mechanisms and not config.plain_users
 
 

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
+from mockraft.cli.spark.progress import TaskProgress
 from mockraft.kafka_api.options import OptionError, blaming, option, required
+from mockraft.spark_replay.storage import LocationError
+from mockraft.spark_replay.storage.listing import exists, find_files
 from mockraft.wire.errors import WireError
 from rich.console import Console
 from rich.table import Table
@@ -130,10 +133,7 @@ def _is_of_no_table(name: str) -> bool:
 def decode(options: DecodeOptions) -> None:
     """Write the tables and print a summary."""
     need_spark()
-    from mockraft.cli.spark.progress import TaskProgress
     from mockraft.spark_replay.spark import decode_job
-    from mockraft.spark_replay.storage import LocationError
-    from mockraft.spark_replay.storage.listing import exists, find_files
 
     out, day = location_of(options.out), options.partition_day()
     if day is not None:
@@ -192,7 +192,6 @@ def decode(options: DecodeOptions) -> None:
 def roundtrip(options: RoundtripOptions) -> None:
     """Decode and encode every message; exit with code 1 if one differs."""
     need_spark()
-    from mockraft.cli.spark.progress import TaskProgress
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.coverage import coverage, fails
 

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.refusals import end_without
 from mockraft.kafka_api.options import OptionError, blaming, option, required
+from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
+from mockraft.spark_replay.storage import Location, LocationError
+from mockraft.spark_replay.storage.locations import refuse_credentials
+from mockraft.spark_replay.storage.whole_files import create_folder
+from rich.console import Console
 
 if TYPE_CHECKING:
-    from mockraft.spark_replay.storage import Location
     from pyspark.sql import SparkSession
-    from rich.console import Console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +61,6 @@ class SparkOptions:
 
     def files(self) -> list[str]:
         """Return the files of --captures. Raises OptionError if there are none."""
-        from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
-
         with blaming("--captures", NoCaptureError):
             found = capture_paths(self.captures)
         if self.master.startswith("local"):
@@ -94,17 +95,12 @@ def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
 
 def location_of(text: str, option: str = "--out") -> Location:
     """Return the location of an option. Raises OptionError for one that cannot be used."""
-    from mockraft.spark_replay.storage import Location, LocationError
-
     with blaming(option, LocationError):
         return Location.parse(text)
 
 
 def writable_folder(out: Location) -> None:
     """Create the folder of --out; an object store needs its bucket only. Raises OptionError if it cannot be used."""
-    from mockraft.spark_replay.storage import LocationError
-    from mockraft.spark_replay.storage.whole_files import create_folder
-
     with blaming("--out", LocationError):
         try:
             create_folder(out)
@@ -115,8 +111,6 @@ def writable_folder(out: Location) -> None:
 
 def result_console() -> Console:
     """Return the console for results: as wide as the terminal; without one, wide enough for every table."""
-    from rich.console import Console
-
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
@@ -129,9 +123,6 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     """
     settings = pairs(conf, "--conf")
     need_spark()
-    from mockraft.spark_replay.storage import LocationError
-    from mockraft.spark_replay.storage.locations import refuse_credentials
-
     with blaming("--conf", LocationError):
         refuse_credentials(settings, "setting")
     from mockraft.spark_replay.spark.session import JavaMissingError, start_session

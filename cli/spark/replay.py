@@ -15,12 +15,19 @@ from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, end, host_and_port, write_file, write_json
 from mockraft.cli.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
+from mockraft.cli.spark.progress import TaskProgress
 from mockraft.cli.traffic.replay import FINDINGS_SHOWN, value_text
 from mockraft.kafka_api.options import OptionError, blaming, option
+from mockraft.spark_replay.regression.junit import as_junit
+from mockraft.spark_replay.regression.replay import Options
+from mockraft.spark_replay.regression.rules import RuleError, Rules, read_rules, write_rules
+from mockraft.spark_replay.regression.send_order import ORDERS
+from mockraft.spark_replay.regression.targets import WHEEL, Endpoint, FreshProcess, TargetError, install
+from mockraft.spark_replay.storage import LocationError
+from mockraft.spark_replay.storage.listing import is_folder
+from rich.table import Table
 
 if TYPE_CHECKING:
-    from mockraft.cli.spark.progress import TaskProgress
-    from mockraft.spark_replay.regression.rules import Rules
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import Target
     from mockraft.spark_replay.storage import Location
@@ -47,8 +54,6 @@ baseline also has do not count.
 
 
 def _print_rules() -> None:
-    from mockraft.spark_replay.regression.rules import Rules, write_rules
-
     for line in write_rules(Rules()):
         print(line)
 
@@ -83,9 +88,6 @@ class ReplayOptions(SparkOptions):
 
 def replay(options: ReplayOptions) -> None:
     """Replay; see ABOUT."""
-    from mockraft.spark_replay.regression.junit import as_junit
-    from mockraft.spark_replay.regression.replay import Options
-    from mockraft.spark_replay.regression.send_order import ORDERS
     from mockraft.spark_replay.regression.session_replay import Run
 
     if options.order not in ORDERS:
@@ -104,7 +106,6 @@ def replay(options: ReplayOptions) -> None:
     if baseline is not None and not _is_folder(baseline):
         earlier = run._replace(run_id=f"{run.run_id}-baseline", target=target_of(baseline, None, "--baseline"))
     need_spark()
-    from mockraft.cli.spark.progress import TaskProgress
     from mockraft.spark_replay.spark.session import CONNECT
 
     targets = [each.target for each in (run, earlier) if isinstance(each, Run)]
@@ -138,8 +139,6 @@ def replay(options: ReplayOptions) -> None:
 
 def rules_of(path: Path | None) -> Rules:
     """Return the rules with the overrides of a file. Raises OptionError for an invalid one."""
-    from mockraft.spark_replay.regression.rules import RuleError, Rules, read_rules
-
     if path is None:
         return Rules()
     try:
@@ -151,8 +150,6 @@ def rules_of(path: Path | None) -> Rules:
 
 def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
     """Parse `HOST:PORT`, `mockraft`, and `mockraft==VERSION` or a wheel, which are installed if needed."""
-    from mockraft.spark_replay.regression.targets import WHEEL, Endpoint, FreshProcess, TargetError, install
-
     is_wheel = text.endswith(WHEEL)
     name, equals, version = ("mockraft", "==", os.path.abspath(text)) if is_wheel else text.partition("==")
     if name != "mockraft":
@@ -166,9 +163,6 @@ def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
 
 def _is_folder(text: str) -> bool:
     """Return True if a baseline is a folder of tables: an existing path, or one on another file system."""
-    from mockraft.spark_replay.storage import LocationError
-    from mockraft.spark_replay.storage.listing import is_folder
-
     with blaming("--baseline", LocationError):
         return "://" in text or is_folder(location_of(text, "--baseline"))
 
@@ -242,8 +236,6 @@ def _write_html(path: str, files: list[str], out: str, options: ReplayOptions) -
 
 
 def _show(found: dict[str, Any]) -> None:
-    from rich.table import Table
-
     console = result_console()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("API", header_style="dim", no_wrap=True)

@@ -14,6 +14,13 @@ from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end, end_without, write_json
 from mockraft.cli.spark.options import no_kafka, result_console
 from mockraft.kafka_api.options import blaming, option, required
+from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
+from mockraft.spark_replay.storage import Location, LocationError
+from mockraft.spark_replay.storage.listing import is_folder
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.report.sources import OnRows
@@ -80,10 +87,6 @@ def report(options: ReportOptions) -> None:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
         end_without(NAME, error.name, "report")
-    from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
-    from mockraft.spark_replay.storage import Location, LocationError
-    from mockraft.spark_replay.storage.listing import is_folder
-
     servers = _ports(options.ports or ())
     with blaming("--html", LocationError):
         Location.parse(options.html)
@@ -135,9 +138,6 @@ def _ports(given: Sequence[str]) -> list[int]:
 
 @contextmanager
 def _progress() -> Iterator[OnRows]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -168,9 +168,6 @@ def _is_clean(found: dict[str, Any]) -> bool:
 
 
 def _show(found: dict[str, Any], html: str) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     console = result_console()
     total, replay = found.get("total"), found.get("replay")
     if total is not None:

@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, end, host_and_port, hosts_and_ports
+from mockraft.cli.signals import stop_on_signals
 from mockraft.kafka_api.options import OptionError, option, required
+from mockraft.kafka_api.shell import event_loop
+from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.recording import Recording
+from mockraft.spark_replay.recording_proxy import RecordingProxy
+from mockraft.wire import api_keys
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.recording import TrafficRecorder
-    from mockraft.spark_replay.recording_proxy import RecordingProxy
 
 PROGRESS_INTERVAL_S = 1.0
 RecorderT = TypeVar("RecorderT", bound="TrafficRecorder")
@@ -64,8 +69,6 @@ class Options:
 
 def capture(options: Options) -> None:
     """Run the proxy until a signal."""
-    from mockraft.spark_replay.recording import Recording
-
     addresses = Addresses.parse(options.listen, options.upstream, options.advertise)
     kept = api_filter(options.filters)
     recording = record_until_signal(
@@ -108,9 +111,6 @@ def record_until_signal(
     command: str, record: Callable[[], RecorderT], to: Addresses, *, out: Path, quiet: bool = False
 ) -> RecorderT:
     """Run a proxy until a signal; print the ready line and, unless `quiet`, progress. OSError ends the command."""
-    from mockraft.server.running import event_loop
-    from mockraft.spark_replay.endpoints import Endpoint
-    from mockraft.spark_replay.recording_proxy import RecordingProxy
 
     def on_event(text: str) -> None:
         print(f"mockraft {command}: {text}", file=sys.stderr)
@@ -132,8 +132,6 @@ def record_until_signal(
 
 
 async def _run(proxy: RecordingProxy, out: Path, quiet: bool, command: str) -> None:
-    from mockraft.cli.signals import stop_on_signals
-
     with stop_on_signals() as stopped:
         try:
             await proxy.start()
@@ -167,8 +165,6 @@ async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> 
 
 
 def _figures(recording: TrafficRecorder) -> str:
-    from mockraft.wire import api_keys
-
     most = ", ".join(f"{api_keys.name(key)} {count:,}" for key, count in recording.by_api.most_common(4))
     megabytes = recording.bytes_kept / 1e6
     return f"connections {recording.connections:,}, requests {recording.requests:,} ({most}), {megabytes:,.1f} MB"

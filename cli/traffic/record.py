@@ -12,6 +12,9 @@ from mockraft.cli.refusals import api_filter, write_json
 from mockraft.cli.traffic.capture import Addresses, record_until_signal
 from mockraft.cli.traffic.replay import exchanges_of
 from mockraft.kafka_api.options import OptionError, option, required
+from mockraft.server.admin.recorder import StubChoice
+from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
+from mockraft.testing.recorder import chosen_stubs
 
 ABOUT = """Make stubs of a controller's responses, so that mockraft responds to the same requests in the same way.
 
@@ -56,10 +59,6 @@ class Options(MatchOptions):
 
 def record(options: Options) -> None:
     """Record; see ABOUT."""
-    from mockraft.server.admin.recorder import StubChoice
-    from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
-    from mockraft.testing.recorder import chosen_stubs
-
     api_filter(options.filters)
     if options.capture is not None and options.upstream is None:
         exchanges = exchanges_of("record", options.capture, options.port)

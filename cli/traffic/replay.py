@@ -11,9 +11,20 @@ from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, client_security, end, end_without, host_and_port, write_json
 from mockraft.kafka_api.options import OptionError, blaming, option, required
+from mockraft.spark_replay.regression import replay as replaying
+from mockraft.spark_replay.regression.replay import LEFT_OUT
+from mockraft.spark_replay.regression.replay import replay as replay_exchanges
+from mockraft.spark_replay.regression.send_order import CAUSAL, PACED
+from mockraft.spark_replay.regression.summary import report
+from mockraft.wire import error_codes
+from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
+from mockraft.wire.errors import WireError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from mockraft.spark_replay.regression import replay as replaying
     from mockraft.spark_replay.regression.captured import Captured
     from mockraft.spark_replay.regression.replay import ExchangeResult, Replayed
     from mockraft.spark_replay.regression.summary import Report
@@ -76,12 +87,6 @@ class Options(CaptureOptions):
 
 def replay(options: Options) -> None:
     """Replay; see ABOUT."""
-    from mockraft.spark_replay.regression import replay as replaying
-    from mockraft.spark_replay.regression.send_order import CAUSAL, PACED
-    from mockraft.spark_replay.regression.summary import report
-    from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
-    from mockraft.wire.errors import WireError
-
     host, port = host_and_port(options.bootstrap, "--bootstrap")
     kept = api_filter(options.filters)
     exchanges = exchanges_of("replay", options.capture, options.port)
@@ -136,11 +141,6 @@ def _speed(text: str) -> float | None:
 async def _with_progress(
     exchanges: list[Captured], host: str, port: int, how: replaying.Options, admin: str | None
 ) -> Replayed:
-    from mockraft.spark_replay.regression.replay import LEFT_OUT
-    from mockraft.spark_replay.regression.replay import replay as replay_exchanges
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(f"to {host}:{port}", total=len(exchanges))
@@ -155,10 +155,6 @@ async def _with_progress(
 
 
 def _show(found: Report) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("API", header_style="dim")
@@ -195,8 +191,6 @@ def _show(found: Report) -> None:
 
 def value_text(path: str, value: object) -> str:
     """Return a value of a field as text, cut if it is long, an error code with its name."""
-    from mockraft.wire import error_codes
-
     if path.endswith("errorCode") and isinstance(value, int):
         return f"{value} {error_codes.name(value)}"
     text = value if isinstance(value, str) else repr(value)

@@ -11,12 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from mockraft.cli.admin.remote import compact
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.serve import command
 from mockraft.cli.serve.options import OPTIONS, defaults
 from mockraft.cli.twin import plan
 from mockraft.cli.twin.options import AsJson, Source, history_of, option_of_serve, report
+from mockraft.kafka_api.clock import VIRTUAL_START_MS
 from mockraft.kafka_api.options import Option, OptionError, blaming, option
+from mockraft.server.views import LogRecord
+from mockraft.twin import changes, each_change, twin_state, write_twin
+from mockraft.twin.history import time_text
+from mockraft.wire.errors import WireError
 
 if TYPE_CHECKING:
     from mockraft.server.controller.image import Image
@@ -110,10 +117,6 @@ class Options:
 
 def twin(options: Options) -> None:
     """Run a twin until a signal; see ABOUT."""
-    from mockraft.cli.serve import command
-    from mockraft.kafka_api.clock import VIRTUAL_START_MS
-    from mockraft.twin import twin_state, write_twin
-
     gc.set_threshold(*_GC_THRESHOLDS)
     if options.source is None:
         raise OptionError("say of what: --from DIR|CHECKPOINT|PCAP", "--from")
@@ -156,9 +159,6 @@ def _brokers(which: Literal["none", "live", "all"], image: Image, release: str) 
 
 def diff(source: Source, at: Point = None, to: ToPoint = None, each: Each = False, as_json: AsJson = False) -> None:
     """Print the changes; see DIFF_ABOUT."""
-    from mockraft.twin import changes, each_change
-    from mockraft.twin.history import time_text
-
     history = history_of(source)
     with blaming("--at"):
         before = history.moment(history.first_offset if at is None else at)
@@ -195,11 +195,6 @@ def diff(source: Source, at: Point = None, to: ToPoint = None, each: Each = Fals
 
 def records(source: Source, at: Point = None, to: ToPoint = None, as_json: AsJson = False) -> None:
     """Print the records; see RECORDS_ABOUT."""
-    from mockraft.cli.admin.remote import compact
-    from mockraft.server.views import LogRecord
-    from mockraft.twin.history import time_text
-    from mockraft.wire.errors import WireError
-
     history = history_of(source)
     with blaming("--at"):
         first = history.first_offset if at is None else history.end_of(at) - 1

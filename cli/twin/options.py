@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mockraft.cli.refusals import end_without
 from mockraft.cli.serve.options import OPTIONS
 from mockraft.kafka_api.options import Option, blaming, option
+from mockraft.server.controller.image.topics import NO_LEADER
+from mockraft.twin import SourceError, read_history
 
 if TYPE_CHECKING:
     from mockraft.twin import History, Moment
@@ -36,8 +38,6 @@ def option_of_serve(name: str, about: str | None = None) -> Any:
 
 def history_of(source: Path, hint: str = "--from") -> History:
     """Return the history of a source. OptionError with this hint; end the command if a package is missing."""
-    from mockraft.twin import SourceError, read_history
-
     try:
         with blaming(hint, SourceError):
             return read_history(source)
@@ -59,8 +59,6 @@ def report(history: History, moment: Moment, simulated: int | None = None) -> No
 
 def about(history: History, moment: Moment, simulated: int | None = None) -> str:
     """Return the source, point and size of a state, in one line."""
-    from mockraft.server.controller.image.topics import NO_LEADER
-
     image = moment.image
     topics = image.topics.by_id.values()
     offline = [

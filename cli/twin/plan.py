@@ -16,6 +16,8 @@ from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end_without
 from mockraft.cli.twin.options import SOURCE_HELP, about, history_of, report
 from mockraft.kafka_api.options import OptionError, argument, blaming, option, required
+from mockraft.testing.plan.picture import write_page
+from mockraft.testing.plan.written_test import write_test
 
 if TYPE_CHECKING:
     from mockraft.testing.plan import PlanOutcome
@@ -83,8 +85,6 @@ def plan(options: PlanOptions) -> None:
     """Do the steps; see ABOUT."""
     from mockraft import Controller
     from mockraft.testing.plan import read_plan
-    from mockraft.testing.plan.picture import write_page
-    from mockraft.testing.plan.written_test import write_test
     from mockraft.testing.twins import with_registrations
 
     html, save_test = options.html, options.save_test

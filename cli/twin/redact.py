@@ -10,6 +10,8 @@ from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.twin.options import history_of
 from mockraft.kafka_api.options import Option, OptionError, blaming
+from mockraft.twin.redaction import Redactor, read_key, redacted
+from mockraft.twin.state import write_directory
 
 ABOUT = """Copy a controller's metadata log without names and secrets, for a ticket or a colleague.
 
@@ -39,9 +41,6 @@ Reveal = Annotated[Path | None, Option(metavar="FILE", help="Print this text wit
 
 def redact(source: Source, key_file: KeyFile, out: Out = None, reveal: Reveal = None) -> None:
     """Write the copy, or reveal a text; see ABOUT."""
-    from mockraft.twin.redaction import Redactor, read_key, redacted
-    from mockraft.twin.state import write_directory
-
     if (out is None) == (reveal is None):
         raise OptionError("say what to do: --out DEST or --reveal FILE", "--out")
     with blaming("--key-file", OSError, ValueError):

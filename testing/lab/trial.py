@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mockraft.testing.controller import Controller, SyncController
-
 if TYPE_CHECKING:
+    from mockraft.testing.controller import SyncController
     from mockraft.wire.json_form import Tree
 
 STUBS, OUTPUT = "stubs.json", "output.txt"
@@ -65,6 +64,8 @@ class TrialResult:
 
 def run(subject: Subject, stubs: Tree, folder: Path) -> TrialResult:
     """Run the command with these stubs, in a folder that is made for the trial's files. OSError if it cannot start."""
+    from mockraft.testing.controller import Controller
+
     folder.mkdir(parents=True)
     (folder / STUBS).write_text(json.dumps(stubs, indent=1) + "\n")
     with Controller.sync(admin_port=0, stubs=folder / STUBS, **subject.options) as controller:

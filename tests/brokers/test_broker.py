@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.config import draw_config
-from mockraft.brokers.fleet import fetch_cluster_id, start_brokers
+from mockraft.brokers.fleet.fleet import fetch_cluster_id, start_brokers
 from mockraft.brokers.lifecycle import BrokerState, End, RegistrationTimedOut
 from mockraft.wire import api_keys
 

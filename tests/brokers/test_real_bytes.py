@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.assignments import Assignments
+from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import SUPPORTED_FEATURES, BrokerConfig, Listener, draw_config, registration_of
 from mockraft.brokers.lifecycle import BrokerState, Lifecycle
 from mockraft.brokers.log_dirs.placement import DirectoryAt

@@ -1,5 +1,6 @@
 """Properties of server.properties that a controller has no option for (`server_properties`)."""
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -158,7 +159,7 @@ def test_properties_of_options_set_them() -> None:
         "super.users": "User:a",
         LONGEST: "55000",
     }
-    assert fields_and_others(given, release("4.3")) == (
+    assert fields_and_others(given, release("4.3"), fields(ControllerConfig)) == (
         {
             "session_timeout_ms": 1234,
             "auto_leader_rebalance_enable": False,

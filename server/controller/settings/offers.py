@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from mockraft.releases import Release
+from mockraft.wire import api_keys
 
 Range = tuple[int, int]
 
@@ -22,8 +23,6 @@ def read_ranges(given: Mapping[str, object] | Mapping[int, object]) -> dict[int,
 
     ValueError names the invalid part.
     """
-    from mockraft.wire import api_keys
-
     by_name = {name: api_key for api_key, name in api_keys.NAMES.items()}
     ranges: dict[int, Range | None] = {}
     for api, value in given.items():

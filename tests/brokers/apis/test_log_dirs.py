@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from mockraft.brokers import SimulatedBroker
+from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.client_view import view_of
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.disks.memory_disk import MemoryDisk

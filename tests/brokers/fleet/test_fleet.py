@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller
-from mockraft.brokers.fleet import Fleet, shared_log, start_brokers
+from mockraft.brokers.fleet import shared_log
+from mockraft.brokers.fleet.fleet import Fleet, start_brokers
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.wire import api_keys
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest

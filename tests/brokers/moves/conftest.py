@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
-from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.assignments import Assignments
+from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.logs import Logs

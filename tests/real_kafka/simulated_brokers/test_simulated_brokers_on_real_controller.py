@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from mockraft import Controller, SimulatedBroker
-from mockraft.brokers.fleet import FleetRunner, fetch_cluster_id, start_brokers, steps_of
+from mockraft.brokers.fleet.fleet import fetch_cluster_id, start_brokers
+from mockraft.brokers.fleet.plan import steps_of
+from mockraft.brokers.fleet.runner import FleetRunner
 from mockraft.brokers.lifecycle import BrokerState, End, Event, HeartbeatAnswered
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid, wait_until
