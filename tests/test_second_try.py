@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from .rows import each_row
+
 pytestmark = pytest.mark.one_python
 
 CI = Path(__file__).parents[1] / ".ci"
@@ -46,15 +48,14 @@ def test_two_tests_with_kafka_may_pass_on_the_second_try_and_are_named(tmp_path:
     assert named == [f"tests/real_kafka/test_it.py::TestInAClass::test_fails_at_first[{w}]" for w in ("a b", "c::d[e]")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "files",
-    [
-        [],
-        ["tests/server/test_a.py"],
-        ["tests/real_kafka/test_a.py", "tests/server/test_a.py"],
-        [f"tests/real_kafka/test_{name}.py" for name in "abc"],
-    ],
-    ids=["none", "without Kafka", "one without Kafka", "three"],
+    {
+        "none": [],
+        "without Kafka": ["tests/server/test_a.py"],
+        "one without Kafka": ["tests/real_kafka/test_a.py", "tests/server/test_a.py"],
+        "three": [f"tests/real_kafka/test_{name}.py" for name in "abc"],
+    },
 )
 def test_other_failures_are_final(tmp_path: Path, files: list[str]) -> None:
     cases = [CASE.format(file=file, module=file.removesuffix(".py").replace("/", ".")) for file in files]

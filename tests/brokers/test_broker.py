@@ -13,6 +13,7 @@ from mockraft.brokers.fleet.fleet import fetch_cluster_id, start_brokers
 from mockraft.brokers.lifecycle import BrokerState, End, RegistrationTimedOut
 from mockraft.wire import api_keys
 
+from ..rows import each_row
 from ..topics import create_topics, topic
 from ..waiting import until
 from .conftest import joining, running, started
@@ -53,7 +54,7 @@ async def test_registers_catches_up_and_is_unfenced() -> None:
         await until(lambda: broker.view.registration and not broker.view.registration.fenced)
 
 
-@pytest.mark.parametrize("bootstrap", ["localhost", "localhost:", "localhost:no", ":9093", "localhost:0"])
+@each_row("bootstrap", ["localhost", "localhost:", "localhost:no", ":9093", "localhost:0"])
 def test_a_bootstrap_that_is_none_is_named(bootstrap: str) -> None:
     with pytest.raises(ValueError, match=f"'{bootstrap}' is not host:port"):
         SimulatedBroker.joining(bootstrap, "p66Y0sRpQNGVKjK4oTgauw", 1)

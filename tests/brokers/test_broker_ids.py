@@ -32,6 +32,7 @@ from mockraft.brokers.ids.identity import (
 from mockraft.brokers.ids.observed_cluster import ObservedCluster
 from mockraft.wire.connection import endpoint_of
 
+from ..rows import each_row
 from ..topics import assigned, create_topics
 from .conftest import started
 
@@ -217,7 +218,7 @@ def outcome(row: Row) -> Try | Use | Generate | Refusal:
         return error.refusal
 
 
-@pytest.mark.parametrize(("row", "expected"), TABLE)
+@each_row(("row", "expected"), TABLE)
 def test_the_table_of_the_proposal(row: Row, expected: Try | Use | Generate | Refusal) -> None:
     assert outcome(row) == expected
 
@@ -299,7 +300,7 @@ def test_entry_is_garbage_when_its_broker_runs_on_another_host() -> None:
     assert garbage(hosts, {}) == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "host"),
     [
         ("Broker-1.Example.", "broker-1.example"),
@@ -313,7 +314,7 @@ def test_a_host_has_one_spelling(name: str, host: str) -> None:
     assert checked_host(name) == host
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["", " ", ".", "a..b", "-a", "a-", "a b", "a\nb", "h:9092", "ü.example", "a" * 64, "a." * 127 + "bb", "1.2.3.400"],
 )
@@ -323,7 +324,7 @@ def test_invalid_host_name_is_refused(name: str) -> None:
     assert refused.value.refusal is Refusal.BAD_HOST
 
 
-@pytest.mark.parametrize("broker_id", [-1, BROKER_ID_MAX + 1])
+@each_row("broker_id", [-1, BROKER_ID_MAX + 1])
 def test_an_id_that_no_broker_can_have_is_refused(broker_id: int) -> None:
     with pytest.raises(IdentityError, match="expected 0 to 2147483647"):
         checked_id(broker_id)

@@ -33,6 +33,7 @@ from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
+from ..rows import each_row
 from ..topics import topic
 from ..waiting import until
 from .conftest import running
@@ -212,7 +213,7 @@ def test_a_principal_is_written_as_the_default_builder_writes_it() -> None:
     assert (principal.type, principal.name, principal.token_authenticated) == ("User", "a:b", False)
 
 
-@pytest.mark.parametrize("api", forwarded.APIS, ids=lambda api: api.request.__name__)
+@each_row("api", forwarded.APIS)
 def test_every_forwarded_api_has_an_error_response_in_every_version(api: Any) -> None:
     for version in range(api.request.min_version, api.request.max_version + 1):
         error = api.error(api.request(), error_codes.REQUEST_TIMED_OUT, None)

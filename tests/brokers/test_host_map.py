@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.brokers.ids.host_map import HOSTS_FILE, LOCK_FILE, HostFile, HostMap, HostMapError
 
+from ..rows import each_row
+
 SEED = '{"h1": {"version": 0, "broker.id": 10}}'
 
 
@@ -41,7 +43,7 @@ def test_hosts_are_one_however_they_are_spelled(tmp_path: Path) -> None:
     assert HostFile(tmp_path).read().ids == {"broker-1.example": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("", "Expecting value"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.brokers import lifecycle
@@ -32,6 +31,8 @@ from mockraft.brokers.lifecycle import (
     Stopped,
     step,
 )
+
+from ..rows import each_row
 
 DIR_A, DIR_B = b"a" * 16, b"b" * 16
 STALE_BROKER_EPOCH = 77
@@ -77,7 +78,7 @@ def registered(state: BrokerState = BrokerState.RUNNING, **fields: object) -> Li
     return life._replace(**fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=repr)
+@each_row("event", EVENTS)
 def test_every_event_is_taken_in_every_state(event: Event) -> None:
     for life in LIVES:
         after, orders = step(life, event)
@@ -169,7 +170,7 @@ def test_an_event_in_flight_makes_the_next_heartbeat_follow_the_answer_at_once()
     assert orders.wait_ms == 0
 
 
-@pytest.mark.parametrize("failure", [Refused(STALE_BROKER_EPOCH), NotAnswered()])
+@each_row("failure", [Refused(STALE_BROKER_EPOCH), NotAnswered()])
 def test_never_hurries_after_a_failure(failure: Event) -> None:
     life = registered(BrokerState.RUNNING, in_flight=True)
     life, orders = take(life, LogDirFailed(DIR_A), failure)
@@ -199,7 +200,7 @@ def test_controlled_shutdown_sends_one_early_heartbeat_then_follows_the_interval
     assert (life.state, orders.stop) == (BrokerState.SHUTTING_DOWN, End.GRANTED)
 
 
-@pytest.mark.parametrize("state", [BrokerState.NOT_RUNNING, BrokerState.STARTING, BrokerState.RECOVERY])
+@each_row("state", [BrokerState.NOT_RUNNING, BrokerState.STARTING, BrokerState.RECOVERY])
 def test_starting_broker_shuts_down_without_a_request(state: BrokerState) -> None:
     life, orders = take(Lifecycle(state=state), ShutdownWanted())
     assert (life.state, orders.stop) == (BrokerState.SHUTTING_DOWN, End.NOT_RUNNING)
@@ -240,7 +241,7 @@ def test_running_broker_with_an_unreported_failed_dir_asks_for_controlled_shutdo
     assert orders.stop.is_failure
 
 
-@pytest.mark.parametrize("state", [BrokerState.STARTING, BrokerState.RECOVERY])
+@each_row("state", [BrokerState.STARTING, BrokerState.RECOVERY])
 def test_starting_broker_with_an_unreported_failed_dir_stops_at_once(state: BrokerState) -> None:
     life, _ = take(registered(state), LogDirFailed(DIR_A))
     assert take(life, LogDirFailureTimedOut(DIR_A))[1].stop is End.LOG_DIR_NOT_REPORTED

@@ -26,6 +26,7 @@ from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 from ..budgets import budget
+from ..rows import each_row
 
 TOPIC = b"t" * 16
 DIR_A, DIR_B, DIR_C = b"a" * 16, b"b" * 16, b"c" * 16
@@ -245,7 +246,7 @@ BEGIN, END, ABORT = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("records", "counted"),
     [
         ([A, B], [[A], [B]]),

@@ -30,6 +30,7 @@ from mockraft.wire.messages.fetch_response import (
 )
 from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 
+from ..rows import each_row
 from .cli import invoke
 
 CLUSTER_ID = "T0ta1ly_Mocked-Cluster"
@@ -163,7 +164,7 @@ async def test_a_port_that_is_taken_is_named() -> None:
         assert first.state is BrokerState.RUNNING
 
 
-@pytest.mark.parametrize("node_id", ["-1", "2147483648", "one"])
+@each_row("node_id", ["-1", "2147483648", "one"])
 def test_an_id_out_of_range_is_a_usage_error(tmp_path: Path, node_id: str) -> None:
     done = broker(tmp_path / "d1", more=("--id", node_id))
     assert_refused(done, "--id", code=2)

@@ -11,6 +11,8 @@ from mockraft.cli.broker.disk_faults import Fault, carry_out, check, faults_of
 from mockraft.cli.broker.options import HEADINGS, DiskFaultOptions, cordoned, fields_of, proposed
 from mockraft.kafka_api.options import OptionError
 
+from ..rows import each_row
+
 D1, D2 = os.path.abspath("d1"), os.path.abspath("d2")
 
 
@@ -29,7 +31,7 @@ def test_a_path_may_have_at_and_equals_signs() -> None:
     assert faults_of(options) == [Fault("fill", "/a@b/d=1", 0, 0), Fault("slow", "/a@b/d=1", 5, 0)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "text"),
     [
         ("slow", "d1"),
@@ -98,7 +100,7 @@ def test_settings_are_fields_or_properties() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "about"),
     [
         ("novalue", "is not NAME=VALUE"),

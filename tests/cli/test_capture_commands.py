@@ -15,6 +15,7 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire.client import DisconnectedError
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+from ..rows import each_row
 from ..topics import ask
 from .cli import DEADLINE_S, completed, invoke, one_line, started
 
@@ -72,7 +73,7 @@ async def test_early_end_of_recording_is_reported_by_exit_code(tmp_path: Path) -
     assert f"recording ended early: {path} has reached its limit of 200 bytes" in errors
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "code", "complaint"),
     [
         (["--listen", "0.0.0.0:9", "--upstream", "c:9", "--out", "x"], 2, "use --advertise HOST"),

@@ -6,11 +6,11 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
 from mockraft.cli.commands import LISTED, MOCKRAFT
 from mockraft.wire import codec_path
 from mockraft.wire.connection import SOFTWARE_VERSION
 
+from ..rows import each_row
 from .cli import DEADLINE_S, invoke
 
 PROCESS = [sys.executable, "-m", "mockraft"]
@@ -50,7 +50,7 @@ def test_help_imports_no_command() -> None:
     assert [name for name in loaded if name.startswith(late)] == []
 
 
-@pytest.mark.parametrize("command", ["--version", "differences", "serve --port 0"])
+@each_row("command", ["--version", "differences", "serve --port 0"])
 def test_output_that_cannot_be_written_is_reported_once(command: str) -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
@@ -61,7 +61,7 @@ def test_output_that_cannot_be_written_is_reported_once(command: str) -> None:
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("command", ["--version", "differences"])
+@each_row("command", ["--version", "differences"])
 def test_a_closed_pipe_ends_a_command_silently(command: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -70,13 +70,13 @@ def test_a_closed_pipe_ends_a_command_silently(command: str) -> None:
     assert (ended.returncode, ended.stderr) == (1, b"")
 
 
-@pytest.mark.parametrize("command", ["serve --port 0 --until-stdin-ends", "run --plain --port 0 --for 0.1"])
+@each_row("command", ["serve --port 0 --until-stdin-ends", "run --plain --port 0 --for 0.1"])
 def test_a_server_runs_with_closed_standard_streams(command: str) -> None:
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
     assert subprocess.run([*closed, *PROCESS, *command.split()], check=False, timeout=DEADLINE_S).returncode == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "found"),
     [
         ("spark re", ["replay", "report"]),
@@ -93,7 +93,7 @@ def test_words_are_completed(words: str, found: list[str]) -> None:
     assert (done.stdout.split(), done.exit_code) == (found, 0 if found else 1)
 
 
-@pytest.mark.parametrize("shell", ["bash"])
+@each_row("shell", ["bash"])
 def test_a_shell_completes_with_the_script(shell: str) -> None:
     script = invoke("completion", shell).stdout
     words = "COMP_WORDS=(mockraft spark re); COMP_CWORD=2; _mockraft; echo ${COMPREPLY[@]}"

@@ -7,6 +7,7 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import record_batch
 
+from ..rows import each_row
 from .cli import invoke as run
 
 CAPTURES = Path(__file__).parents[1] / "captures"
@@ -31,15 +32,13 @@ def whole(frame: bytes | None) -> str:
     return (len(frame).to_bytes(4) + frame).hex()
 
 
-@pytest.mark.parametrize(
-    "key", ["BrokerHeartbeat", "BrokerHeartbeatRequest", "brokerheartbeat", "broker-heartbeat", "63"]
-)
+@each_row("key", ["BrokerHeartbeat", "BrokerHeartbeatRequest", "brokerheartbeat", "broker-heartbeat", "63"])
 def test_decodes_a_request_by_any_of_its_names(key: str) -> None:
     result = run("decode", "--request", key, "--version", "0", HEARTBEAT)
     assert (result.exit_code, json.loads(result.stdout)) == (0, HEARTBEAT_JSON)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("api", "version", "tree"),
     [
         ("ListOffsets", 0, {"replicaId": -1, "topics": []}),
@@ -189,7 +188,7 @@ def test_explain_reads_record_batches() -> None:
     assert "20 NoOpRecord" in result.stdout
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "complaint"),
     [
         (("--request", "63", "--version", "1", "00"), "the bytes end too soon (field brokerId, offset 0)"),
@@ -210,7 +209,7 @@ def test_bytes_that_are_something_else_are_exit_code_1(arguments: tuple[str, ...
     assert complaint in result.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "complaint"),
     [
         (("decode", "00"), "what are the bytes?"),
@@ -238,7 +237,7 @@ def test_misuse_has_exit_code_2_and_a_hint(command: tuple[str, ...], complaint: 
     assert "--help has examples" in result.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "complaint"),
     [
         (("-q", "63", "-v", "0", '{"brokerId": 1}'), "a field that version 0 must have is missing (field brokerEpoch)"),
@@ -277,7 +276,7 @@ def whole_body(exchanges: list[Captured], api_key: int) -> str:
     return request[10 + client_id_bytes + 1 :].hex()
 
 
-@pytest.mark.parametrize("command", ["decode", "encode", "explain"])
+@each_row("command", ["decode", "encode", "explain"])
 def test_help_teaches_with_examples(command: str) -> None:
     shown = run(command, "--help").stdout
     assert shown.count(f"mockraft {command} ") >= 3

@@ -13,6 +13,7 @@ from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.requests import request
 from mockraft.conformance.target import look_up
 
+from ..rows import each_row
 from .cli import completed as mockraft
 from .cli import invoke, one_line
 
@@ -85,7 +86,7 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
     assert "INCONSISTENT_CLUSTER_ID; cluster id another" in done.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "code", "expected"),
     [
         ((), 2, "--bootstrap"),

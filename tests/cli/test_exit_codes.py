@@ -4,9 +4,10 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
 from mockraft import cli
 from mockraft.cli.exit_codes import ExitCode
+
+from ..rows import each_row
 
 ENTRY = Path(str(cli.__file__))
 SOURCES = sorted(path for path in ENTRY.parent.rglob("*.py") if path != ENTRY)
@@ -20,7 +21,7 @@ def test_documentation_has_the_meaning_of_every_code() -> None:
     assert rows == [(f"{code:d}", code.meaning) for code in ExitCode]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@each_row("path", SOURCES)
 def test_command_ends_with_a_code_of_the_table_that_its_help_lists(path: Path) -> None:
     ended: set[str] = set()
     listed: set[str] = set()

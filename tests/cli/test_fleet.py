@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from mockraft import Controller, SyncController
 
+from ..rows import each_row
 from .cli import DEADLINE_S, completed, invoke, one_line
 
 
@@ -56,7 +57,7 @@ def test_ctrl_c_has_all_of_them_leave(controller: SyncController) -> None:
     assert "the brokers ask the controller for leave; Ctrl-C stops them at once\n" in lines
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code", "said"),
     [
         (["--bootstrap-controller", "127.0.0.1:1"], 6, "mockraft fleet: cannot connect to 127.0.0.1:1"),

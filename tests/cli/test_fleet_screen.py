@@ -21,6 +21,7 @@ from mockraft.kafka_api.options import OptionError
 from rich.console import Console
 
 from ..budgets import sample
+from ..rows import each_row
 from .cli import in_a_terminal
 
 DEADLINE_S = 60
@@ -73,7 +74,7 @@ def test_problems_are_shown() -> None:
     assert "died: 1 brokers; 4: it is over" in screen
 
 
-@pytest.mark.parametrize("suffix", sample([".svg", ".png", ".pdf"], 1))
+@each_row("suffix", sample([".svg", ".png", ".pdf"], 1))
 def test_a_run_becomes_a_picture(tmp_path: Path, suffix: str) -> None:
     course = Course()
     for second in range(1, 30):

@@ -8,6 +8,7 @@ import pytest
 from mockraft.brokers.log_dirs.ensemble import META_PROPERTIES, MetaProperties
 from mockraft.wire.uuids import read_text
 
+from ..rows import each_row
 from .cli import Result, invoke
 
 CLUSTER = "T0ta1ly_Mocked-Cluster"
@@ -69,7 +70,7 @@ def test_second_format_needs_a_flag(tmp_path: Path, config: Path) -> None:
     assert passed_over.stdout == "All of the log directories are already formatted.\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "complaint"),
     [
         ("node.id=8\n", "has no process.roles"),

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from mockraft import Controller
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.kafka.child_process import free_port
 from mockraft.server.stubs.stub import Stub, stub
 
+from ..rows import each_row
 from .cli import Result, invoke, one_line
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
@@ -53,7 +53,7 @@ def test_a_clock_that_cannot_be_moved_ends_the_replay_at_once() -> None:
     assert "cannot be moved: HTTP/1.1 409 Conflict" in one_line(result.output)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         (["--speed", "fast"], "'fast' is neither max nor a number over 0"),
@@ -100,7 +100,7 @@ def test_a_controller_that_serves_the_recorded_stubs_answers_the_capture_as_it_i
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("options", [[], ["--capture", str(CAPTURE), "--upstream", "127.0.0.1:9"]])
+@each_row("options", [[], ["--capture", str(CAPTURE), "--upstream", "127.0.0.1:9"]])
 def test_a_recording_has_one_source(options: list[str]) -> None:
     result = invoke("record", "--out", "-", *options)
     assert result.exit_code == 2

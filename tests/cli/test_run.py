@@ -18,6 +18,7 @@ from mockraft.cli.run.screen import Screen, age_text, clock_text
 from mockraft.kafka.child_process import free_port
 from rich.console import Console
 
+from ..rows import each_row
 from .cli import in_a_terminal, invoke, one_line
 
 DEADLINE_S = 60
@@ -142,7 +143,7 @@ def test_broker_without_a_controller_reports_the_problem(launch: Launch) -> None
     assert "Traceback" not in out
 
 
-@pytest.mark.parametrize("text", ["localhost", ":9093", "h:0", "h:70000", "h:x"])
+@each_row("text", ["localhost", ":9093", "h:0", "h:70000", "h:x"])
 def test_a_bad_address_is_a_usage_error(text: str) -> None:
     ended = invoke("broker", "--id", "1", "--bootstrap-controller", text)
     assert ended.exit_code == 2
@@ -178,7 +179,7 @@ def drawn(shown: Picture, width: int, height: int) -> list[str]:
     return capture.get().splitlines()
 
 
-@pytest.mark.parametrize(("width", "height"), [(60, 24), (80, 24), (100, 30), (120, 40), (200, 60)])
+@each_row(("width", "height"), [(60, 24), (80, 24), (100, 30), (120, 40), (200, 60)])
 def test_the_screen_fits_the_terminal(width: int, height: int) -> None:
     lines = drawn(picture(), width, height)
     assert max(map(len, lines)) <= width

@@ -18,6 +18,7 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
+from ..rows import each_row
 from .cli import DEADLINE_S, completed, invoke, started
 
 READY = (
@@ -213,7 +214,7 @@ def test_reports_a_port_in_use(serve: Callable[..., Served]) -> None:
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         ("--metadata-version", "5.0-IV0"),

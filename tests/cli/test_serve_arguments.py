@@ -5,6 +5,7 @@ import pytest
 from mockraft.cli.command_line import read
 from mockraft.cli.serve.options import OPTIONS, misspelled_variables
 
+from ..rows import each_row
 from .cli import invoke
 
 TABLE = tuple(OPTIONS.values())
@@ -16,7 +17,7 @@ def given(*arguments: str) -> dict[str, Any]:
     return {name: found.values[name] for name in found.given}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "options"),
     [
         ("", {}),
@@ -35,7 +36,7 @@ def test_arguments_give_options(arguments: str, options: dict[str, object]) -> N
     assert given(*arguments.split()) == options
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "error"),
     [
         ("--port x", "--port: 'x' is not a whole number"),
@@ -86,7 +87,7 @@ def test_an_option_precedes_its_variable(monkeypatch: pytest.MonkeyPatch) -> Non
     assert given("--port", "2", "--api-versions", "Fetch=4-16") == {"port": 2, "api_versions": ["Fetch=4-16"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "text", "error"),
     [
         ("PORT", "x", "--port (env var: 'MOCKRAFT_PORT'): "),

@@ -20,6 +20,7 @@ from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.sasl import SaslLogin
 from mockraft.wire.scram import ScramUser
 
+from ..rows import each_row
 from .cli import DEADLINE_S, invoke, one_line, started
 
 pytestmark = pytest.mark.programs
@@ -43,7 +44,7 @@ def test_users_come_from_files(tmp_path: Path) -> None:
     assert (plain_users(None), scram_users(None)) == ({}, ())
 
 
-@pytest.mark.parametrize("line", ["alice", "=secret", "alice="])
+@each_row("line", ["alice", "=secret", "alice="])
 def test_a_line_without_a_user_is_reported_without_its_text(tmp_path: Path, line: str) -> None:
     path = tmp_path / "users"
     path.write_text(f"bob=b\n{line}\n")
@@ -52,7 +53,7 @@ def test_a_line_without_a_user_is_reported_without_its_text(tmp_path: Path, line
     assert "secret" not in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line", ["alice=s", "SCRAM-SHA-256=[name=a]", "SCRAM-SHA-256=[password=p]", "SCRAM-SHA-256=[name=a,password=p,x=y]"]
 )
 def test_credential_refused_by_kafka_storage_is_reported(tmp_path: Path, line: str) -> None:
@@ -93,7 +94,7 @@ def test_every_secret_option_may_be_in_a_file_and_is_in_no_text() -> None:
     assert secret == ["delegation_token_secret_key", "show_secrets"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "reason"),
     [
         (

@@ -3,6 +3,8 @@
 import pytest
 from mockraft.cli.spark.options import is_interrupt, reason_of
 
+from ..rows import each_row
+
 WORKER = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
   File "replaying.py", line 161, in _facts
     rows = [facts._asdict() for facts in connections_of(of_batches(batches))]
@@ -13,7 +15,7 @@ java.lang.RuntimeException: of another kind
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (

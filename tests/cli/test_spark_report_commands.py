@@ -3,8 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from ..rows import each_row
 from .cli import Result, invoke
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap"
@@ -23,7 +22,7 @@ def test_capture_report_is_written_and_summarized(tmp_path: Path) -> None:
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "expected"),
     [
         ((), "--tables, --captures or --replay is needed"),

@@ -10,6 +10,7 @@ from mockraft import Controller
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+from ..rows import each_row
 from ..topics import ask
 from .cli import DEADLINE_S, started
 
@@ -19,7 +20,7 @@ MISSING += ["pyspark", "mcp"]
 LIGHT = f"import sys; sys.modules.update(dict.fromkeys({MISSING})); from mockraft.cli import main; main()"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "extra"),
     [
         (f"replay --capture {CAPTURE} --bootstrap 127.0.0.1:1", "captures"),
@@ -33,7 +34,6 @@ LIGHT = f"import sys; sys.modules.update(dict.fromkeys({MISSING})); from mockraf
         (f"spark decode --captures {CAPTURE} --out tables", "spark"),
         (f"spark report --captures {CAPTURE} --html run.html", "report"),
     ],
-    ids=lambda each: " ".join(str(each).split()[:2]),
 )
 def test_command_without_its_extra_names_it_in_one_line(tmp_path: Path, command: str, extra: str | None) -> None:
     (tmp_path / "stubs.yaml").write_text("stubs: []\n")

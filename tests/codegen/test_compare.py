@@ -13,6 +13,8 @@ from mockraft.releases.changes import NONE
 
 from tools.compare_releases import compare, find_release, main
 
+from ..rows import each_row
+
 OLD: dict[str, Any] = {
     "apiKey": 1,
     "type": "request",
@@ -111,7 +113,7 @@ def test_lists_specs_apis_features_levels_configs_and_errors(releases: tuple[Pat
     ]
 
 
-@pytest.mark.parametrize("version", SUPPORTED)
+@each_row("version", SUPPORTED)
 def test_a_release_does_not_differ_from_itself(version: str) -> None:
     assert compare(find_release(version), find_release(version.rpartition(".")[0])) == []
 
@@ -140,28 +142,27 @@ def test_prints_json_on_request(releases: tuple[Path, Path], capsys: pytest.Capt
     assert found[4] == {"kind": "spec", "what": "NodRequest", "before": None, "since": "versions 0-1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "expected"),
-    [
-        ({"kind": "", "says": "1 or -1"}, {"kind": "LambdaValidator", "says": "1 or -1"}, []),
-        ({"kind": "Range", "min": 1, "max": None}, None, ["at least 1", "any value"]),
-        (
+    {
+        "class": ({"kind": "", "says": "1 or -1"}, {"kind": "LambdaValidator", "says": "1 or -1"}, []),
+        "none": ({"kind": "Range", "min": 1, "max": None}, None, ["at least 1", "any value"]),
+        "list": (
             {"kind": "ValidString", "values": ["a", "b"]},
             {"kind": "ValidList", "values": ["a", "b"], "empty_allowed": False, "null_allowed": False},
             ["one of a, b", "list of a, b, not empty, not null"],
         ),
-        (
+        "long": (
             {"kind": "Validator", "says": f"[{'1, ' * 60}2]"},
             {"kind": "Validator", "says": f"[{'1, ' * 60}3]"},
             [f"[{'1, ' * 9}1, … {'1, ' * 9}2]", f"[{'1, ' * 9}1, … {'1, ' * 9}3]"],
         ),
-        (
+        "long with a difference in its middle": (
             {"kind": "Validator", "says": f"{'1' * 90}4{'1' * 90}"},
             {"kind": "Validator", "says": f"{'1' * 90}5{'1' * 90}"},
             [f"{'1' * 90}4{'1' * 90}", f"{'1' * 90}5{'1' * 90}"],
         ),
-    ],
-    ids=["class", "none", "list", "long", "long with a difference in its middle"],
+    },
 )
 def test_validators_are_in_words(
     tmp_path: Path, old: dict[str, Any], new: dict[str, Any] | None, expected: list[str]

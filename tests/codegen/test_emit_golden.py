@@ -6,16 +6,17 @@
 import os
 from pathlib import Path
 
-import pytest
 from mockraft.codegen.check import check
 from mockraft.codegen.emit_module import emit_module
 from mockraft.codegen.parse import parse
+
+from ..rows import each_row
 
 GOLDEN = Path(__file__).parent / "golden"
 SCHEMAS = sorted(GOLDEN.glob("*.json"))
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda path: path.stem)
+@each_row("schema", SCHEMAS)
 def test_a_schema_becomes_the_expected_module(schema: Path) -> None:
     spec = parse(schema.read_text(), schema.name)
     check(spec)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from mockraft.wire.errors import WireError
 
+from ..rows import each_row
 from .conftest import ID, NAME, MessageOf
 
 NULLABLE_NAME = NAME | {"nullableVersions": "0+"}
@@ -35,27 +36,27 @@ class TestFixedFields:
 
 
 class TestStrings:
-    @pytest.mark.parametrize(("flexible", "data", "name"), [("none", "0002 c3a4", "ä"), ("0+", "03 6162 00", "ab")])
+    @each_row(("flexible", "data", "name"), [("none", "0002 c3a4", "ä"), ("0+", "03 6162 00", "ab")])
     def test_have_two_bytes_of_length_or_a_varint_of_one_more(
         self, message_of: MessageOf, flexible: str, data: str, name: str
     ) -> None:
         assert read(message_of(NAME, flexibleVersions=flexible), data).name == name
 
-    @pytest.mark.parametrize("length", ["ffff", "8000"])
+    @each_row("length", ["ffff", "8000"])
     def test_any_negative_length_is_null(self, message_of: MessageOf, length: str) -> None:
         assert read(message_of(NULLABLE_NAME), length).name is None
 
-    @pytest.mark.parametrize("length", ["00", "8000", "808000", "8080808000"])
+    @each_row("length", ["00", "8000", "808000", "8080808000"])
     def test_an_overlong_zero_is_null_too(self, message_of: MessageOf, length: str) -> None:
         assert read(message_of(NULLABLE_NAME, flexibleVersions="0+"), f"{length} 00").name is None
         with pytest.raises(WireError, match=r"null in a field that cannot be null \(field Name"):
             read(message_of(NAME, flexibleVersions="0+"), f"{length} 00")
 
-    @pytest.mark.parametrize("length", ["8100", "81808000"])
+    @each_row("length", ["8100", "81808000"])
     def test_an_overlong_one_is_empty(self, message_of: MessageOf, length: str) -> None:
         assert read(message_of(NAME, flexibleVersions="0+"), f"{length} 00").name == ""
 
-    @pytest.mark.parametrize("length", ["ffffffff1f", "8080808080", "808080808001"])
+    @each_row("length", ["ffffffff1f", "8080808080", "808080808001"])
     def test_a_length_of_more_than_32_bits_is_refused(self, message_of: MessageOf, length: str) -> None:
         with pytest.raises(WireError, match=r"a varint of more than 32 bits \(offset 0\)"):
             read(message_of(NULLABLE_NAME, flexibleVersions="0+"), f"{length} 00")
@@ -79,7 +80,7 @@ class TestStrings:
 
 
 class TestArrays:
-    @pytest.mark.parametrize("kind", ["[]int32", "[]uuid", "[]string", "[]bytes", "[]Topic", "[]Pair"])
+    @each_row("kind", ["[]int32", "[]uuid", "[]string", "[]bytes", "[]Topic", "[]Pair"])
     def test_length_beyond_the_bytes_allocates_no_memory(self, message_of: MessageOf, kind: str) -> None:
         fields = {"[]Topic": {"fields": [NAME]}, "[]Pair": {"fields": [ID]}}.get(kind, {})
         cls = message_of({"name": "All", "type": kind} | fields, validVersions="0-1", flexibleVersions="1+")
@@ -142,12 +143,12 @@ class TestTags:
         with pytest.raises(WireError, match=r"not valid in this version \(field Fenced"):
             read(self.cls(message_of), "00000005 01 02 01 07", 0)
 
-    @pytest.mark.parametrize("section", ["01 02 02 0700", "01 01 06 02 00000009 00", "01 01 04 02 00000009"])
+    @each_row("section", ["01 02 02 0700", "01 01 06 02 00000009 00", "01 01 04 02 00000009"])
     def test_a_size_that_is_not_the_values_is_refused(self, message_of: MessageOf, section: str) -> None:
         with pytest.raises(WireError, match="the tagged field's size is not its value's"):
             read(self.cls(message_of), f"00000005 {section}", 1)
 
-    @pytest.mark.parametrize("section", ["01 09 05 aa", "01 09 ffffffff0f aa", "ffffffff0f", "8101 00", "03 09 00"])
+    @each_row("section", ["01 09 05 aa", "01 09 ffffffff0f aa", "ffffffff0f", "8101 00", "03 09 00"])
     def test_sizes_and_counts_beyond_the_bytes_are_refused(self, message_of: MessageOf, section: str) -> None:
         with pytest.raises(WireError):
             read(self.cls(message_of), f"00000005 {section}", 1)

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from mockraft.wire.errors import WireError
 
+from ..rows import each_row
 from .conftest import ID, NAME, MessageOf
 
 
 class TestFixedFields:
-    @pytest.mark.parametrize(
+    @each_row(
         ("kind", "values"),
         [
             ("int8", [128, -129]),
@@ -22,7 +23,7 @@ class TestFixedFields:
             ("uuid", [b"short", bytes(17), "0123456789abcdef", None]),
         ],
     )
-    @pytest.mark.parametrize("flexible", ["none", "0+"])
+    @each_row("flexible", ["none", "0+"])
     def test_a_value_that_does_not_fit_is_refused(
         self, message_of: MessageOf, flexible: str, kind: str, values: list[object]
     ) -> None:
@@ -33,7 +34,7 @@ class TestFixedFields:
 
 
 class TestBlocks:
-    @pytest.mark.parametrize("kind", ["string", "bytes", "records"])
+    @each_row("kind", ["string", "bytes", "records"])
     def test_null_is_refused_where_the_version_has_none(self, message_of: MessageOf, kind: str) -> None:
         field = {"name": "F", "type": kind, "nullableVersions": "1+"}
         cls = message_of(field, validVersions="0-2", flexibleVersions="2+")
@@ -42,16 +43,14 @@ class TestBlocks:
         assert cls(f=None).write(1) == (b"\xff\xff" if kind == "string" else b"\xff\xff\xff\xff")
         assert cls(f=None).write(2) == b"\0\0"
 
-    @pytest.mark.parametrize("flexible", ["none", "0+"])
+    @each_row("flexible", ["none", "0+"])
     def test_a_string_has_at_most_32767_bytes(self, message_of: MessageOf, flexible: str) -> None:
         cls = message_of(NAME, flexibleVersions=flexible)
         assert len(cls(name="a" * 32767).write(0)) > 32767
         with pytest.raises(WireError):
             cls(name="ä" * 16384).write(0)
 
-    @pytest.mark.parametrize(
-        ("kind", "value"), [*(("string", each) for each in (b"b", 7, "\ud800")), ("bytes", "text")]
-    )
+    @each_row(("kind", "value"), [*(("string", each) for each in (b"b", 7, "\ud800")), ("bytes", "text")])
     def test_text_is_what_utf8_has_and_bytes_are_none(self, message_of: MessageOf, kind: str, value: object) -> None:
         with pytest.raises(WireError):
             message_of({"name": "F", "type": kind})(f=value).write(0)
@@ -68,7 +67,7 @@ class TestArrays:
         with pytest.raises(WireError, match=r"a uuid has 16 bytes \(field Dirs\)"):
             cls(dirs=[bytes(15), bytes(17)]).write(0)
 
-    @pytest.mark.parametrize("count", [1, 9, 300])
+    @each_row("count", [1, 9, 300])
     def test_many_structs_of_one_field_are_the_same_bytes_as_few(self, message_of: MessageOf, count: int) -> None:
         cls = message_of(
             {"name": "All", "type": "[]One", "fields": [ID]},
@@ -87,7 +86,7 @@ class TestArrays:
         assert b"\0\0\0\0\1\3\0" in written
         assert cls.read(written, 1) == message
 
-    @pytest.mark.parametrize("count", [8, 9, 64, 65, 130])
+    @each_row("count", [8, 9, 64, 65, 130])
     def test_many_structs_of_two_fields_are_the_same_bytes_as_few(self, message_of: MessageOf, count: int) -> None:
         epoch = {"name": "Epoch", "type": "int64", "versions": "0+"}
         cls = message_of({"name": "All", "type": "[]Two", "fields": [ID, epoch]}, flexibleVersions="0+")
@@ -128,12 +127,12 @@ class TestTags:
         tagged = {"name": "Level", "type": "int16", "taggedVersions": "0+", "tag": 300}
         assert message_of(tagged, flexibleVersions="0+")(level=1).write(0) == bytes.fromhex("01 ac02 02 0001")
 
-    @pytest.mark.parametrize("unknown", [[(-1, b"")], [(1 << 32, b"")], [(1, "text")], [5], [("a", b"")]])
+    @each_row("unknown", [[(-1, b"")], [(1 << 32, b"")], [(1, "text")], [5], [("a", b"")]])
     def test_nonsense_is_refused(self, message_of: MessageOf, unknown: Any) -> None:
         with pytest.raises(WireError):
             message_of(flexibleVersions="0+")(unknown_tagged_fields=unknown).write(0)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("field", "default", "other"),
         [
             ({"type": "int16", "default": "7"}, 7, 0),
@@ -171,7 +170,7 @@ class TestTags:
 
 
 class TestFieldsOfOtherVersions:
-    @pytest.mark.parametrize(
+    @each_row(
         ("field", "value"),
         [
             ({"type": "int32", "default": "-1"}, 0),

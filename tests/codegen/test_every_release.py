@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from mockraft.codegen import every_release as of_every_release
 from mockraft.codegen.every_release import every_release
 from mockraft.releases import SUPPORTED, release
 from mockraft.wire import messages
 from mockraft.wire.overlay import SHIPPED, Overlay, using
 from mockraft.wire.schema_files import FieldSpec, Schema, StructSpec, load, parse
+
+from ..rows import each_row
 
 EARLY_ACCESS = {("ConsumerGroupDescribeResponse", 0), ("ReadShareGroupStateSummaryResponse", 0)}
 """Messages that changed within a version, before their feature was ready."""
@@ -19,7 +20,7 @@ RENAMED = {"ListClientMetricsResourcesRequest", "ListClientMetricsResourcesRespo
 """Version 0 of ListConfigResources by its older name."""
 
 
-@pytest.mark.parametrize("kafka_version", SUPPORTED)
+@each_row("kafka_version", SUPPORTED)
 def test_a_version_has_the_layout_of_its_release(kafka_version: str) -> None:
     union = every_release()
     specs = [parse(load(text)) for text in release(kafka_version).specs.values()]

@@ -14,6 +14,8 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.overlay import SHIPPED
 
+from ..rows import each_row
+
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "schemas_json" / NEWEST
 
@@ -172,7 +174,7 @@ def test_a_folder_without_specs_is_refused(tmp_path: Path) -> None:
         load([tmp_path / "nowhere"])
 
 
-@pytest.mark.parametrize("folder", sorted((ROOT / "schemas_json" / "proposals").iterdir()), ids=lambda path: path.name)
+@each_row("folder", sorted((ROOT / "schemas_json" / "proposals").iterdir()))
 def test_proposal_messages_round_trip(folder: Path) -> None:
     overlay = load([folder])
     for name, found in overlay.overlaid.items():

@@ -8,6 +8,8 @@ from mockraft.codegen.check import check
 from mockraft.codegen.parse import parse, parse_json
 from mockraft.codegen.spec import SpecError
 
+from ..rows import each_row
+
 FIELD = {"name": "BrokerId", "type": "int32", "versions": "0+"}
 
 
@@ -26,7 +28,7 @@ class TestParse:
         tree = {"apiKey": 5, "type": "request", "name": "StopReplicaRequest", "validVersions": "none"}
         assert parse(json.dumps(tree), "x.json").valid_versions.empty
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("kind", "given", "default"),
         [
             ("int32", "0x7fffffff", 2147483647),
@@ -48,7 +50,7 @@ class TestParse:
             field["nullableVersions"] = "0+"
         assert parse(schema(field), "x.json").body.fields[0].default == default
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("field", "complaint"),
         [
             ({"name": "F", "versions": "0+"}, "XRequest.F: 'type' is missing"),
@@ -93,7 +95,7 @@ class TestCheck:
     def test_passes_a_sound_schema(self) -> None:
         checked(GOOD, {"name": "B", "type": "[]uuid", "versions": "0+", "taggedVersions": "2+", "tag": 0})
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("field", "complaint"),
         [
             ({"name": "B", "type": "Unheard", "versions": "0+"}, "XRequest.B: unknown type 'Unheard'"),

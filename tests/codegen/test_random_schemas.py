@@ -8,6 +8,7 @@ import pytest
 from mockraft.codegen.spec import BLOCKS, FIXED
 from mockraft.wire.errors import WireError
 
+from ..rows import each_row
 from .conftest import MessageOf
 
 Tree = dict[str, Any]
@@ -93,7 +94,7 @@ class Filler:
         return self.fill(self._classes[kind](), field["fields"])
 
 
-@pytest.mark.parametrize("seed", range(120))
+@each_row("seed", range(120))
 def test_written_messages_read_back_equal(seed: int, message_of: MessageOf) -> None:
     rng = Random(seed)
     fields, keys = random_schema(rng)

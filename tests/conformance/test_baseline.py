@@ -4,7 +4,6 @@ import dataclasses
 import re
 from pathlib import Path
 
-import pytest
 from mockraft.conformance import baseline
 from mockraft.conformance.case import ELR
 from mockraft.conformance.suite import all_cases
@@ -12,13 +11,15 @@ from mockraft.conformance.target import Target
 from mockraft.conformance.verdicts import Outcome
 from mockraft.releases import METADATA_VERSION, release
 
+from ..rows import each_row
+
 LACKED = (
     r"the controller (offers \w+ \d+-\d+, not \d+|does not offer \w+)$|\w+ \d+, the newest there, has no [\w.]+$"
     r"|the quorum is static"
 )
 
 
-@pytest.mark.parametrize("name", baseline.names())
+@each_row("name", baseline.names())
 def test_a_baseline_has_the_cases_of_the_suite(name: str) -> None:
     """`mockraft conformance baseline conformance/baselines` writes them again."""
     kept = baseline.read(name)

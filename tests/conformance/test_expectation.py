@@ -17,8 +17,10 @@ from mockraft.conformance.expectation import (
     like,
 )
 
+from ..rows import each_row
 
-@pytest.mark.parametrize(
+
+@each_row(
     ("expected", "got"),
     [
         ({"a": 1}, {"a": 1, "b": 2}),
@@ -39,7 +41,7 @@ def test_matching_values_have_no_difference(expected: Any, got: Any) -> None:
     assert difference(expected, got) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expected", "got", "path"),
     [
         ({"a": 1}, {"a": 2}, "a"),

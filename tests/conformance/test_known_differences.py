@@ -9,6 +9,8 @@ from mockraft.conformance.suite import all_cases
 from tools.pages.differences import as_markdown
 from tools.pages.marked_text import marked
 
+from ..rows import each_row
+
 DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 ENTRY = """
 [[difference]]
@@ -36,7 +38,7 @@ def test_an_entry_is_read_as_it_stands() -> None:
     assert (entry.id, entry.kind, entry.cases) == ("one", "otherwise", ("x is y",))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (ENTRY.replace('kafka = "a"\n', ""), "one: missing or unknown: kafka"),

@@ -17,6 +17,7 @@ from tools.pages.marked_text import marked
 from tools.pages.release_changes import as_markdown
 
 from ..cli.cli import completed as mockraft
+from ..rows import each_row
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "evidence" / "release-changes.md"
 
@@ -63,16 +64,15 @@ def answering(message: str, levels: list[str], code: int = 42) -> Run:
     return Run("", "", 30, verdicts=[Verdict("a", "log", "must", "", Outcome.PASSED, exchanges=[exchange])])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("newer", "differs"),
-    [
-        (answering("only 3 brokers", ["a", "b"]), False),
-        (answering("only 2 brokers", ["b", "a"]), False),
-        (answering("only 2 racks", ["a", "b"]), True),
-        (answering("only 2 brokers", ["a", "b"], code=41), True),
-        (answering("only 2 brokers", ["a", "c"]), True),
-    ],
-    ids=["number", "order", "text", "code", "value"],
+    {
+        "number": (answering("only 3 brokers", ["a", "b"]), False),
+        "order": (answering("only 2 brokers", ["b", "a"]), False),
+        "text": (answering("only 2 racks", ["a", "b"]), True),
+        "code": (answering("only 2 brokers", ["a", "b"], code=41), True),
+        "value": (answering("only 2 brokers", ["a", "c"]), True),
+    },
 )
 def test_keeps_the_cases_that_are_answered_differently(newer: Run, differs: bool) -> None:
     assert list(variants({"4.3": answering("only 2 brokers", ["a", "b"]), "4.4": newer})) == ["a"] * differs
@@ -84,7 +84,7 @@ def test_changes_add_up() -> None:
     assert apis["ControlledShutdown"][1] == "—"
 
 
-@pytest.mark.parametrize(("old", "new"), [("4.4", "4.3"), ("4.4", "4.4")])
+@each_row(("old", "new"), [("4.4", "4.3"), ("4.4", "4.4")])
 def test_the_older_release_comes_first(old: str, new: str) -> None:
     with pytest.raises(ValueError, match="name the older release first"):
         changes(release(old), release(new))
@@ -121,7 +121,7 @@ def test_the_command_prints_text_and_json() -> None:
     assert "—" not in {value for each in found for value in (each["before"], each["since"]) if isinstance(value, str)}
 
 
-@pytest.mark.parametrize(("kind", "other"), [("observed", "Features ("), ("feature", "Observed on")])
+@each_row(("kind", "other"), [("observed", "Features ("), ("feature", "Observed on")])
 def test_one_kind_of_changes_can_be_chosen(kind: str, other: str) -> None:
     printed = mockraft("conformance", "diff", "3.9", "4.0", "--only", kind).stdout
     assert other not in printed
@@ -130,7 +130,7 @@ def test_one_kind_of_changes_can_be_chosen(kind: str, other: str) -> None:
     assert f"  {len(found)} {KINDS[kind]}\n" in printed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "complaint"),
     [(("4.3",), "name two releases"), (("4.3", "5.0"), "is not a Kafka release"), (("4.4", "4.3"), "not later than")],
 )

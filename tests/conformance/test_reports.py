@@ -18,6 +18,8 @@ from mockraft.conformance.reports.summary import Level, as_markdown
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from rich.console import Console
 
+from ..rows import each_row
+
 STORY = [{"api": "CreateTopics v7", "request": {"timeoutMs": 1}, "answer": {"errorCode": 41}}]
 DETAIL = {
     "what": "the answer",
@@ -50,7 +52,7 @@ def test_a_kept_run_comes_back_as_it_was(found: Run, tmp_path: Path) -> None:
     assert Run.read_json(tmp_path / "run.json") == found
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"verdicts": [{"outcome": "odd"}]}', '{"verdicts": []}'])
+@each_row("text", ["", "[]", "{}", '{"verdicts": [{"outcome": "odd"}]}', '{"verdicts": []}'])
 def test_refuses_files_that_are_no_run(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=r"x\.json is no conformance run"):

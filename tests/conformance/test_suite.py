@@ -14,6 +14,8 @@ from mockraft.releases import METADATA_VERSION, release
 from tools.pages.conformance_table import LEVELS
 from tools.pages.marked_text import marked, replace_marked
 
+from ..rows import each_row
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "checks" / "conformance.md"
 ELR_SINCE = 26
 
@@ -55,7 +57,7 @@ def test_the_documents_table_has_every_case_that_holds_at_its_level() -> None:
             assert applying == [holding[level][area] for level in LEVELS], area
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("level", "reason"),
     [(29, "holds from 30; metadata.version is 29"), (30, None), (7, "holds from 30; metadata.version is 7")],
 )

@@ -12,6 +12,8 @@ from mockraft import Controller
 from mockraft.server.admin.metrics import Metrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from ..rows import each_row
+
 FOLDER = Path(__file__).parents[2] / "docker" / "grafana"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "mockraft.json").read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
@@ -63,7 +65,7 @@ def test_panels_lie_in_the_grid_and_none_on_another() -> None:
                 taken[x, y] = panel["title"]
 
 
-@pytest.mark.parametrize(("title", "query"), QUERIES + DOCUMENTED)
+@each_row(("title", "query"), QUERIES + DOCUMENTED)
 def test_every_query_is_valid_promql_on_existing_metrics(title: str, query: str, samples: dict[str, set[str]]) -> None:
     assert DOCUMENTED
     spoken = query.replace("$__rate_interval", "1m")

@@ -1,11 +1,11 @@
 import json
 
-import pytest
-
 from tools.client_suites.comparison import PAGE, Kept, as_markdown, read, verdict
 from tools.client_suites.outcomes import CaseOutcome, of_go_tests, of_pytest
 from tools.client_suites.suites import SUITES
 from tools.pages.marked_text import marked
+
+from ..rows import each_row
 
 PASSED: Kept = {"outcome": "passed"}
 FAILED: Kept = {"outcome": "failed", "reason": "a_test.go:3: no leader"}
@@ -85,7 +85,7 @@ def test_reads_a_junit_report_by_pytests_names() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "kafkas", "expected"),
     [
         (PASSED, PASSED, "passes on both"),

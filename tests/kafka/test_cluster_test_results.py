@@ -1,8 +1,9 @@
-import pytest
 from mockraft.kafka.cluster_tests import ClusterTestResult
 
 from tools.cluster_test_results import PAGE, Kept, kept, page, verdict
 from tools.pages.marked_text import marked
+
+from ..rows import each_row
 
 FAILED: Kept = {"outcome": "failed", "error": "expected: null"}
 
@@ -12,7 +13,7 @@ def test_the_page_shows_the_kept_results() -> None:
     assert marked(PAGE.read_text()) == page() + "\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "kafkas", "expected"),
     [
         ({"outcome": "passed"}, FAILED, "passes"),

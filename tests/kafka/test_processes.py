@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from mockraft.kafka.processes import KafkaController, KafkaProcessError
 
+from ..rows import each_row
+
 STARTED = "INFO kafka.server.KafkaRaftServer - [KafkaRaftServer nodeId=3000] Kafka Server started"
 LEADS = "[QuorumController id=3000] Becoming the active controller at epoch 1, next write offset 1."
 FOLLOWS = "[QuorumController id=3000] In the new epoch 2, the leader is 4000."
@@ -18,14 +20,14 @@ def controller_that_logs(directory: Path, *lines: str) -> KafkaController:
     return controller
 
 
-@pytest.mark.parametrize("lines", [(STARTED, LEADS), (LEADS, STARTED), (STARTED, FOLLOWS)])
+@each_row("lines", [(STARTED, LEADS), (LEADS, STARTED), (STARTED, FOLLOWS)])
 def test_controller_is_ready_once_it_leads_or_has_a_leader(tmp_path: Path, lines: tuple[str, ...]) -> None:
     controller = controller_that_logs(tmp_path, *lines)
     assert controller.wait_until_running(20) >= 0
     controller.kill()
 
 
-@pytest.mark.parametrize("lines", [(STARTED,), (LEADS,), (STARTED, NOBODY_LEADS)])
+@each_row("lines", [(STARTED,), (LEADS,), (STARTED, NOBODY_LEADS)])
 def test_a_controller_that_would_refuse_everything_is_not_ready(tmp_path: Path, lines: tuple[str, ...]) -> None:
     with pytest.raises(KafkaProcessError, match=r"ended with exit code 0 before (a leader|the end of its start)"):
         controller_that_logs(tmp_path, *lines).wait_until_running(20)

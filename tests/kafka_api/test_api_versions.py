@@ -1,11 +1,12 @@
 """Validity of ApiVersions requests, as ApiVersionsRequest.isValid of 4.4.0 has it."""
 
-import pytest
 from mockraft.kafka_api.api import is_valid
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
+from ..rows import each_row
 
-@pytest.mark.parametrize(
+
+@each_row(
     ("cluster_id", "node_id", "version", "valid"),
     [
         (None, -1, 5, True),

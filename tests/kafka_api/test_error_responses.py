@@ -15,6 +15,8 @@ from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResp
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse
 
+from ..rows import each_row
+
 AnyApi = Api[Any, Any]
 
 CODE = error_codes.NOT_CONTROLLER
@@ -117,7 +119,7 @@ def among(found: Any, expected: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize(("name", "request_tree", "expected"), FORMS)
+@each_row(("name", "request_tree", "expected"), FORMS)
 def test_each_item_gets_the_error(name: str, request_tree: Any, expected: Any) -> None:
     api = APIS[messages.by_name(f"{name}Request").api_key]
     version = api.max_version
@@ -151,7 +153,7 @@ def test_a_failed_handler_is_answered_with_unknown_server_error_without_a_text()
     assert (response.error_code, response.error_message) == (error_codes.UNKNOWN_SERVER_ERROR, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "text"),
     [
         (error_code_only, ""),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mockraft.kafka_api.linear_patterns import PatternError, compiled
 
 from ..budgets import budget
+from ..rows import each_row
 
 SHORT, LONG = 1_000, 16_000
 GROWTH_MAX = 4 * LONG / SHORT
@@ -31,7 +32,7 @@ ADVERSARIAL = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "characters"), ADVERSARIAL)
+@each_row(("pattern", "characters"), ADVERSARIAL)
 def test_time_grows_with_the_length_of_the_text(pattern: str, characters: str) -> None:
     assert cpu_s(pattern, characters, LONG) < GROWTH_MAX * cpu_s(pattern, characters, SHORT)
 
@@ -47,7 +48,7 @@ def cpu_s(pattern: str, characters: str, size: int) -> float:
     return min(spent)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "text"),
     [
         (r"^broker-\d+$", "broker-12"),
@@ -65,7 +66,7 @@ def test_patterns_that_people_write_are_accepted(pattern: str, text: str) -> Non
     assert compiled(pattern).search(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "why"),
     [
         (r"(a)\1", "references to groups"),
@@ -81,13 +82,13 @@ def test_pattern_that_needs_backtracking_is_refused(pattern: str, why: str) -> N
         compiled(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["(.{1,100}){1,100}", "(){999999999}", "(((){999}){999}){999}", "a{3000}"])
+@each_row("pattern", ["(.{1,100}){1,100}", "(){999999999}", "(((){999}){999}){999}", "a{3000}"])
 def test_pattern_that_is_too_long_when_written_out_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError, match="repeats too much"):
         compiled(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["(", "a{99999999999}", "(" * 500 + ")" * 500, "[z-a]", "(?P<a>x)(?P<a>y)"])
+@each_row("pattern", ["(", "a{99999999999}", "(" * 500 + ")" * 500, "[z-a]", "(?P<a>x)(?P<a>y)"])
 def test_invalid_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError, match="is no regular expression"):
         compiled(pattern)

@@ -7,6 +7,8 @@ from mockraft.kafka_configs.client_properties import read_properties, security_o
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.sasl import SaslLogin
 
+from ..rows import each_row
+
 
 def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
@@ -22,7 +24,7 @@ def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
     assert "a=b;c" not in repr(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("properties", "reason"),
     [
         ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL or"),

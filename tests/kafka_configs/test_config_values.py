@@ -5,12 +5,14 @@ from mockraft.releases import release
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
+from ..rows import each_row
+
 
 def parse(key: str, text: str | None, resource_type: int = TOPIC) -> object:
     return config_values.parse(config_keys.keys(resource_type)[key], text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "text", "value"),
     [
         ("segment.bytes", " +2097152\t", 2_097_152),
@@ -41,7 +43,7 @@ def test_a_ratio_that_is_not_a_number_is_a_number() -> None:
     assert ratio != ratio
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "text", "message"),
     [
         (
@@ -110,14 +112,14 @@ def test_refuses_with_kafkas_messages(key: str, text: str | None, message: str) 
     assert (refused.value.error_code, refused.value.message) == (error_codes.INVALID_CONFIG, message)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["latest", "earliest", "by_duration:PT0S", "by_duration:P1DT2H", "by_duration:pt1.5s", "by_duration:-PT-3S"]
 )
 def test_share_groups_start_at_an_end_or_some_time_ago(text: str) -> None:
     assert parse("share.auto.offset.reset", text, GROUP) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "none",
@@ -160,13 +162,13 @@ def test_records_with_unknown_keys_count_for_brokers_only() -> None:
     ] == ["4.4"]
 
 
-@pytest.mark.parametrize("text", ["2.8", "2.8-IV1", "2.8.1", "0.10.2", "0.10.2-IV0", "3.0-IV1"])
+@each_row("text", ["2.8", "2.8-IV1", "2.8.1", "0.10.2", "0.10.2-IV0", "3.0-IV1"])
 def test_release_3_9_has_message_formats(text: str) -> None:
     key = config_keys.keys(TOPIC, release("3.9"))["message.format.version"]
     assert config_values.parse(key, text) == text
 
 
-@pytest.mark.parametrize("text", ["", "2", "2.x", "x", "0.1", "2.8-IV7", "99.0"])
+@each_row("text", ["", "2", "2.x", "x", "0.1", "2.8-IV7", "99.0"])
 def test_release_3_9_refuses_other_message_formats(text: str) -> None:
     key = config_keys.keys(TOPIC, release("3.9"))["message.format.version"]
     with pytest.raises(ApiError) as refusal:

@@ -5,10 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.kafka_configs import java_properties
 
+from ..rows import each_row
+
 BMP = st.text(st.characters(max_codepoint=0xD7FF), max_size=12)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "found"),
     [
         (b"", {}),
@@ -31,7 +33,7 @@ def test_parses_files_as_java_does(data: bytes, found: dict[str, str]) -> None:
     assert java_properties.read(data) == found
 
 
-@pytest.mark.parametrize("data", [b"a=\\u00", b"\\uXYZW=1", b"a=\\u-123"])
+@each_row("data", [b"a=\\u00", b"\\uXYZW=1", b"a=\\u-123"])
 def test_refuses_a_broken_escape(data: bytes) -> None:
     with pytest.raises(ValueError, match="Malformed"):
         java_properties.read(data)

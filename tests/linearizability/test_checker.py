@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ..rows import each_row
 from . import checker
 from .checker import violation, violations
 from .history import UNKNOWN, Operation, UnexpectedError
@@ -107,15 +108,13 @@ NOT_LINEARIZABLE: dict[str, tuple[Model, list[Operation]]] = {
 }
 
 
-@pytest.mark.parametrize("name", LINEARIZABLE)
-def test_accepts_linearizable_histories(name: str) -> None:
-    model, history = LINEARIZABLE[name]
+@each_row(("model", "history"), LINEARIZABLE)
+def test_accepts_linearizable_histories(model: Model, history: list[Operation]) -> None:
     assert violation(history, model) is None
 
 
-@pytest.mark.parametrize("name", NOT_LINEARIZABLE)
-def test_refuses_other_histories(name: str) -> None:
-    model, history = NOT_LINEARIZABLE[name]
+@each_row(("model", "history"), NOT_LINEARIZABLE)
+def test_refuses_other_histories(model: Model, history: list[Operation]) -> None:
     assert violation(history, model) is not None
 
 
@@ -141,7 +140,7 @@ def test_a_violation_names_the_key_the_state_and_what_is_impossible() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "operation"),
     [
         (TopicName(), create("a", 0, 1)),
@@ -189,12 +188,12 @@ def simulated(seed: int, operations: int) -> list[Operation]:
     return history
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_row("seed", range(10))
 def test_accepts_what_concurrent_clients_of_a_correct_object_see(seed: int) -> None:
     assert violation(simulated(seed, 80), ConfigList()) is None
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_row("seed", range(10))
 def test_refuses_the_same_history_when_one_read_is_stale(seed: int) -> None:
     history = simulated(seed, 80)
     reads = [each for each in history if each.name == "read"]

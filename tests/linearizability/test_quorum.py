@@ -11,6 +11,7 @@ from mockraft.kafka.child_process import wait_until
 from mockraft.testing.quorum import SyncQuorum
 
 from ..budgets import budget
+from ..rows import each_row
 from .clients import Clients
 
 pytestmark = pytest.mark.one_python
@@ -96,7 +97,7 @@ KINDS: tuple[Callable[[Faults], None], ...] = (
 )
 
 
-@pytest.mark.parametrize("seed", range(budget(1, 100)))
+@each_row("seed", range(budget(1, 100)))
 def test_acknowledged_changes_are_linearizable(seed: int) -> None:
     rng = random.Random(seed)
     with Quorum.sync(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from mockraft.releases import METADATA_VERSION, SUPPORTED, Behaviour, metadata_version, release
 from mockraft.releases.behaviour import Levels, Row
 
 from tools.pages.behaviours import as_markdown
+
+from ..rows import each_row
 
 ROOT = Path(__file__).parents[2]
 OF_KAFKA = {
@@ -41,7 +42,7 @@ EVERY_LEVEL = {
 """What every level that a controller can have supports."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "kafka_version", "levels", "proposals", "is_met"),
     [
         (Row("", since="4.0"), "3.9.2", {}, (), False),

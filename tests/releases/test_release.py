@@ -4,17 +4,19 @@ import pytest
 from mockraft.releases import DEFAULT, NEWEST, SUPPORTED, Release, release
 from mockraft.wire.spec_files import read, sort_key
 
+from ..rows import each_row
+
 EACH = [release(version) for version in SUPPORTED]
 SINCE_4_3 = {"UnregisterControllerRequest", "UnregisterControllerResponse"}
 
 
-@pytest.mark.parametrize("text", ["3.9", "3.9.0", "3.9.2", "v3.9"])
+@each_row("text", ["3.9", "3.9.0", "3.9.2", "v3.9"])
 def test_is_found_by_every_form_of_its_version(text: str) -> None:
     assert release(text) is release("3.9")
     assert (release(text).name, release(text).kafka_version) == ("3.9", "3.9.2")
 
 
-@pytest.mark.parametrize("text", ["3.6", "4.5", "", "latest", "39"])
+@each_row("text", ["3.6", "4.5", "", "latest", "39"])
 def test_unknown_release_names_the_supported_ones(text: str) -> None:
     with pytest.raises(ValueError, match=r"3\.7, 3\.8, 3\.9, 4\.0, 4\.1, 4\.2, 4\.3, 4\.4"):
         release(text)
@@ -30,7 +32,7 @@ def test_is_since_compares_releases() -> None:
     assert [each.name for each in EACH if each.is_since("4.1")] == ["4.1", "4.2", "4.3", "4.4"]
 
 
-@pytest.mark.parametrize("of", EACH, ids=lambda of: of.name)
+@each_row("of", EACH)
 def test_tables_are_complete(of: Release) -> None:
     low, high = of.feature_ranges()["metadata.version"]
     assert set(of.metadata_versions) == set(range(low, high + 1))

@@ -22,10 +22,11 @@ from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.sasl import SaslLogin
 from mockraft.wire.scram import ScramUser
 
+from ..rows import each_row
 from .conftest import OFFERED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("option", "value"),
     [
         ("node_id", -1),
@@ -51,7 +52,7 @@ def test_an_option_out_of_range_is_named(option: str, value: Any) -> None:
 
 
 # The range of metadata_version is its release's.
-@pytest.mark.parametrize("option", sorted(set(BOUNDS) - {"metadata_version"}))
+@each_row("option", sorted(set(BOUNDS) - {"metadata_version"}))
 def test_both_ends_of_a_range_are_in_it(option: str) -> None:
     for value in BOUNDS[option]:
         options: dict[str, Any] = {option: value}
@@ -65,7 +66,7 @@ def test_a_seed_may_be_any_number() -> None:
 NOWHERE = Path("/nowhere.pem")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "reason"),
     [
         ({"security_protocol": "ssl"}, "security_protocol='ssl': it must be PLAINTEXT or SSL"),
@@ -180,7 +181,7 @@ async def test_simulated_brokers_run_on_each_release() -> None:
         assert [broker.fenced for broker in controller.state.brokers()] == [False, False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "complaint"),
     [
         (
@@ -215,7 +216,7 @@ def test_forwarded_apis_equal_kafkas() -> None:
     assert {key for key, api in APIS.items() if api.forwardable} == FORWARDABLE & set(APIS)
 
 
-@pytest.mark.parametrize("key", sorted(APIS), ids=api_keys.name)
+@each_row("key", sorted(APIS))
 def test_the_error_form_can_be_written_in_every_version(key: int) -> None:
     api = APIS[key]
     for version in range(api.min_version, api.max_version + 1):

@@ -52,6 +52,7 @@ from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
 from ..budgets import budget, soak
 from ..conftest import registration_request
+from ..rows import each_row
 from ..waiting import until
 from .conftest import OFFERED
 
@@ -81,7 +82,7 @@ def body_of(filling: Filling, elements: int, elements_max: int) -> Any:
     return read_request_body(request, APIS[request.api_key].request, elements_max)
 
 
-@pytest.mark.parametrize("filling", FILLINGS, ids=lambda filling: filling.name)
+@each_row("filling", FILLINGS)
 def test_every_array_counts(filling: Filling) -> None:
     # A nested array has INNER elements in each outer one, and so fewer altogether than allowed.
     elements = ELEMENTS * (20 if filling.is_nested else 1)
@@ -239,7 +240,7 @@ def test_a_resource_named_often_is_refused_beyond_the_limit(make_rig: Any, make_
     assert "request_elements_max" in answered.results[-1].error_message
 
 
-@pytest.mark.parametrize("version", range(1, 5))
+@each_row("version", range(1, 5))
 def test_shared_configs_are_encoded_as_each_alone(version: int) -> None:
     synonym = DescribeConfigsSynonym(name="s", value=None)
     configs = [

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from mockraft import Controller
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.kafka_api.journal import ClosedConnection
 
 from ..cli.cli import invoke
+from ..rows import each_row
 
 SASL: dict[str, Any] = {
     "security_protocol": "SASL_PLAINTEXT",
@@ -17,14 +17,13 @@ SASL: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "reason"),
-    [
-        (SASL, "; its leader is not visible before login"),
-        ({"super_users": "User:admin"}, "; its leader is not visible: CLUSTER_AUTHORIZATION_FAILED"),
-        ({"metadata_version": 7}, ": leader 3000 in epoch 1"),
-    ],
-    ids=["a login", "an ACL", "an old level"],
+    {
+        "a login": (SASL, "; its leader is not visible before login"),
+        "an ACL": ({"super_users": "User:admin"}, "; its leader is not visible: CLUSTER_AUTHORIZATION_FAILED"),
+        "an old level": ({"metadata_version": 7}, ": leader 3000 in epoch 1"),
+    },
 )
 def test_an_answer_is_enough_where_the_leader_is_hidden(options: dict[str, Any], reason: str) -> None:
     with Controller.sync(**options) as controller:

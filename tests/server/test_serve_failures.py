@@ -23,6 +23,7 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 
 from ..cli.cli import DEADLINE_S, completed, invoke, started
 from ..configs import BROKER, SET, change_configs
+from ..rows import each_row
 from ..topics import ask
 
 READY = r"mockraft ready bootstrap=(\S+) cluster_id=\S+ node_id=3000 admin=(\S+) .*\n"
@@ -131,7 +132,7 @@ async def test_without_an_active_controller_nothing_is_healthy() -> None:
         assert controller.failure is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "old", "new", "said"),
     [
         (

@@ -13,6 +13,8 @@ from mockraft.releases import DEFAULT, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.server_properties import property_of
 
+from ..rows import each_row
+
 _AUTHORIZERS = {"super_users": "User:a", "allow_everyone_if_no_acl_found": "true"}
 _VALUES = {
     "controller_quorum_bootstrap_servers": "127.0.0.1:9093",
@@ -49,13 +51,13 @@ def other_value(field: str) -> tuple[str, Any]:
     return str(default + 1), default + 1
 
 
-@pytest.mark.parametrize("field", _FIELDS)
+@each_row("field", _FIELDS)
 def test_every_property_of_an_option_sets_it(field: str) -> None:
     text, expected = other_value(field)
     assert getattr(config_with(f"{property_of(field)}={text}"), field) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("server_property", "option"),
     [
         ("listeners=CONTROLLER://:9093", "--port"),

@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from mockraft.kafka.child_process import wait_until
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ..cli.cli import DEADLINE_S
+from ..rows import each_row
 
 
 def test_listens_before_the_controller_is_imported() -> None:
@@ -70,7 +70,7 @@ def test_answers_a_client_that_connects_while_it_starts(tmp_path: Path) -> None:
         controller.stop()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@each_row("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_between_listening_and_readiness_ends_it_without_error(number: signal.Signals) -> None:
     code = """
 import os, sys

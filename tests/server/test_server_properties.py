@@ -17,6 +17,7 @@ from mockraft.wire.messages import alter_configs_request as alter_configs
 
 from ..configs import config_record
 from ..conftest import Cluster
+from ..rows import each_row
 
 SET = 0
 LAG = "log.cleaner.min.compaction.lag.ms"
@@ -88,7 +89,7 @@ def test_the_controllers_values_are_parsed_once_for_a_request(
     assert 0 < parsed.count("retention.ms") <= 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "refusal"),
     [
         ({}, None),
@@ -120,7 +121,7 @@ def test_remote_storage_is_disabled_only_with_its_data(new_cluster: type[Cluster
     alter(cluster, TOPIC, "t", remote_storage_enable="false", remote_log_delete_on_disable="true")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("of", "policy", "refusal"),
     [
         ("4.0", "compact,delete", "Remote log storage is unsupported for the compacted topics"),
@@ -170,7 +171,7 @@ def test_properties_of_options_set_them() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "about"),
     [
         ("num.partitions", "2", "num.partitions has an option of its own, num_partitions"),

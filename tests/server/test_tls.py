@@ -20,6 +20,7 @@ from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ..fetches import fetch_request
+from ..rows import each_row
 from ..waiting import until
 from .conftest import Party
 
@@ -248,7 +249,7 @@ def test_invalid_certificate_is_refused(data: bytes) -> None:
         subject_of(data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "name", "expected"),
     [
         ("DEFAULT", "CN=a,O=b", "CN=a,O=b"),
@@ -275,7 +276,7 @@ def test_rules_name_the_user_as_in_kafka(rules: str, name: str, expected: Any) -
         assert mapper.name_of(name) == expected
 
 
-@pytest.mark.parametrize("rules", ["default", "RULE:a/b", "RULE:a/b/X", "RULE:(/b/", "DEFAULT, what"])
+@each_row("rules", ["default", "RULE:a/b", "RULE:a/b/X", "RULE:(/b/", "DEFAULT, what"])
 def test_invalid_rule_is_refused_at_start(rules: str) -> None:
     with pytest.raises(ValueError, match="ssl_principal_mapping_rules"):
         PrincipalMapper(rules)

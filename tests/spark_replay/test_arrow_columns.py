@@ -21,6 +21,7 @@ from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, ne
 from mockraft.spark_replay.streams.slices import Slices
 
 from ..budgets import sample
+from ..rows import each_row
 from .packetiser import PORT, Flow, Said, conversation, exchanges, packets, request
 from .ring_files import damaged, ring_files
 from .streams.reassembled import in_order, written
@@ -30,7 +31,7 @@ NUMBERS = np.array([0, 1, 5, 0, 7, 1, 1, 0, 9, 3, 0])
 NULLS = NUMBERS == 0
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint64(), pa.bool_()])
+@each_row("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint64(), pa.bool_()])
 def test_a_column_of_numpy_is_the_same_in_arrow_with_and_without_nulls_and_back(kind: pa.DataType) -> None:
     column = NUMBERS.astype(str(kind))
     assert as_arrow(column, kind).equals(pa.array(column, kind))
@@ -49,7 +50,7 @@ def test_a_batch_without_rows_has_the_columns() -> None:
     assert no_rows(RUNS).to_pylist() == []
 
 
-@pytest.mark.parametrize("rows", [[], [0], [1, 2, 4, 7], list(range(8))])
+@each_row("rows", [[], [0], [1, 2, 4, 7], list(range(8))])
 def test_slices_of_several_buffers_keep_their_bytes(rows: list[int]) -> None:
     data = np.arange(100, dtype=np.uint8)
     at, size = np.array([0, 10, 95, 100]), np.array([10, 2, 5, 30])
@@ -109,7 +110,7 @@ def rows_of(table: pa.Table) -> Counter[str]:
     return Counter(str(row) for row in table.to_pylist())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("split_bytes", "chunk_bytes", "index"),
     [("1m", "8m", "auto"), ("300k", "50k", "off"), ("64k", "1m", "exact"), ("40k", "5k", "auto")],
 )
@@ -120,7 +121,7 @@ def test_any_splits_and_chunks_give_the_frames_of_one_machine(split_bytes: str, 
     assert reassembled(BROKERS, **options) == alone(BROKERS)
 
 
-@pytest.mark.parametrize("chunk_bytes", ["8m", "20k"])
+@each_row("chunk_bytes", ["8m", "20k"])
 def test_connections_go_on_over_the_files_of_a_ring_buffer(tmp_path: Path, chunk_bytes: str) -> None:
     files = ring_files(CONTROLLER, tmp_path, 6)
     found = reassembled(files, ports="19093", chunkBytes=chunk_bytes)
@@ -132,7 +133,7 @@ def test_connections_go_on_over_the_files_of_a_ring_buffer(tmp_path: Path, chunk
     assert by_file.num_rows < len(whole)
 
 
-@pytest.mark.parametrize("packed", ["gzip", "zstd"])
+@each_row("packed", ["gzip", "zstd"])
 def test_compressed_captures_are_one_split_with_the_same_frames(tmp_path: Path, packed: str) -> None:
     path = tmp_path / f"x.pcap.{packed}"
     data = CONTROLLER.read_bytes()
@@ -231,7 +232,7 @@ def test_options_reach_reassembler_and_parser(tmp_path: Path) -> None:
     assert read_level(path, level="packets", linktype="1").num_rows == len(segments) - 1
 
 
-@pytest.mark.parametrize("level", ["runs", "packets", "frames", "file_events"])
+@each_row("level", ["runs", "packets", "frames", "file_events"])
 def test_damage_is_an_error_with_offset_or_skipped(tmp_path: Path, level: str) -> None:
     path = damaged(CONTROLLER, tmp_path / "x.pcap", 300_000, 400)
     with pytest.raises(CaptureError, match=rf"{path}: .*\(offset 299\d+|300000\)"):
@@ -245,7 +246,7 @@ def test_damage_is_an_error_with_offset_or_skipped(tmp_path: Path, level: str) -
             assert abs(found.num_rows - intact.num_rows) < 0.1 * intact.num_rows
 
 
-@pytest.mark.parametrize("split_bytes", sample(["30k", "100k", "271k"], 1))
+@each_row("split_bytes", sample(["30k", "100k", "271k"], 1))
 def test_splits_of_damaged_file_keep_the_same_packets(tmp_path: Path, split_bytes: str) -> None:
     def kept(path: Path, split_bytes: str) -> Counter[str]:
         found = read_level(path, level="packets", splitBytes=split_bytes, onError="skip")
@@ -261,7 +262,7 @@ def test_splits_of_damaged_file_keep_the_same_packets(tmp_path: Path, split_byte
         assert whole.total() > 0.8 * intact.total()
 
 
-@pytest.mark.parametrize("level", ["runs", "packets", "frames", "file_events"])
+@each_row("level", ["runs", "packets", "frames", "file_events"])
 def test_invalid_capture_is_an_error_or_a_row(tmp_path: Path, level: str) -> None:
     path = tmp_path / "x.pcap"
     path.write_bytes(b"GET / HTTP/1.1")

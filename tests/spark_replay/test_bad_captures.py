@@ -40,6 +40,7 @@ from mockraft.wire.messages.produce_request import PartitionProduceData, Produce
 
 from ..bombs import CODECS, bomb
 from ..budgets import sample, soak
+from ..rows import each_row
 from .capture_bytes import Packet, pcap, pcapng
 from .formats.segment_rows import written
 from .frame_rows import frames_of, said_in, table_of
@@ -96,8 +97,8 @@ def test_a_file_cut_anywhere_keeps_all_frames_before_the_cut(tmp_path: Path, for
 
 
 @pytest.mark.programs
-@pytest.mark.parametrize("seed", sample(range(1, 7), 2))
-@pytest.mark.parametrize("errors", ["0.00001", "0.0005", "0.02"])
+@each_row("seed", sample(range(1, 7), 2))
+@each_row("errors", ["0.00001", "0.0005", "0.02"])
 def test_bit_errors_by_editcap_are_rows_whatever_they_hit(tmp_path: Path, seed: int, errors: str) -> None:
     editcap = shutil.which("editcap")
     assert editcap is not None
@@ -143,7 +144,7 @@ def test_captures_inside_payloads_are_bytes_also_behind_damage(tmp_path: Path) -
     assert kinds["corrupt"] == 1
 
 
-@pytest.mark.parametrize("claim", [0x7FFFFFFF, 0x7FFFFFF0, (100 << 20) + 1])
+@each_row("claim", [0x7FFFFFFF, 0x7FFFFFF0, (100 << 20) + 1])
 def test_reports_oversized_frame_and_resumes_at_next_segment(tmp_path: Path, claim: int) -> None:
     segments = conversation([request(1), response(1), request(2), request(3), response(3)])
     at = [index for index, each in enumerate(segments) if each.from_client and each.payload][1]
@@ -182,7 +183,7 @@ def test_tables_without_frames_have_their_columns(tmp_path: Path) -> None:
             assert (table.num_rows, table.schema) == (0, schema)
 
 
-@pytest.mark.parametrize("ports", [(), (PORT,), (FLOW.client_port,), (1, 2, 65_535)])
+@each_row("ports", [(), (PORT,), (FLOW.client_port,), (1, 2, 65_535)])
 def test_wrong_ports_give_no_wrong_frames(tmp_path: Path, ports: tuple[int, ...]) -> None:
     # The client's port named, the wrong side is the server: what opens it says who is the client.
     path = written(tmp_path / "x.pcap", FORMS["pcap"])
@@ -200,7 +201,7 @@ def opaque(flow: Flow, texts: list[bytes]) -> list[Segment]:
     return [each._replace(payload=each.payload[4:]) if each.payload else each for each in segments]
 
 
-@pytest.mark.parametrize("ports", [(), (PORT,)], ids=["found", "named"])
+@each_row("ports", {"found": (), "named": (PORT,)})
 def test_tls_plain_and_sasl_connections_are_recognised(tmp_path: Path, ports: tuple[int, ...]) -> None:
     handshake = request(1, b"\0\x05PLAIN", api_key=17, version=0, client_id=b"c")
     sasl = [handshake._replace(frame=handshake.frame.replace(b"c\0\0", b"c\0")), response(1, b"\0\0\0\0\0\0")]
@@ -237,10 +238,9 @@ def test_files_are_read_in_the_order_of_their_times_whatever_the_order_of_their_
         assert found.sort_by(keys) == whole.sort_by(keys)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [{"ports": ["9092"]}, {"ports": [99_999]}, {"on_error": "quarantin"}, {"chunk_bytes": 0}, {"frame_bytes_max": 0}],
-    ids=str,
 )
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     name, value = next(iter(options.items()))
@@ -275,8 +275,8 @@ print(frames, peak() - before, [(row["kind"], row["detail"]) for row in events])
 """
 
 
-@pytest.mark.parametrize("compression", sample(["gzip", "zstd"], 1))
-@pytest.mark.parametrize("limit", sample([UNPACKED_BYTES * 2, UNPACKED_BYTES // 4], 1))
+@each_row("compression", sample(["gzip", "zstd"], 1))
+@each_row("limit", sample([UNPACKED_BYTES * 2, UNPACKED_BYTES // 4], 1))
 def test_decompression_bomb_needs_memory_for_few_chunks(tmp_path: Path, compression: str, limit: int) -> None:
     segments = conversation([request(1, bytes(1200))])
     small = written(tmp_path / "small", pcap(packets(segments)))
@@ -298,7 +298,7 @@ def test_decompression_bomb_needs_memory_for_few_chunks(tmp_path: Path, compress
     assert events.strip() == (stopped if limit < UNPACKED_BYTES else "[]")
 
 
-@pytest.mark.parametrize("codec", sample([*CODECS], 2))
+@each_row("codec", sample([*CODECS], 2))
 def test_a_captured_batch_that_would_expand_enormously_stays_compressed(tmp_path: Path, codec: str) -> None:
     data = PartitionProduceData(index=0, records=bomb(codec))
     body = ProduceRequest(acks=1, topic_data=[TopicProduceData(topic_id=bytes(16), partition_data=[data])])

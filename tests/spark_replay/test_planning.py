@@ -13,6 +13,7 @@ from mockraft.spark_replay.spark.partition_reading import TASKS_MIN, SplitTask, 
 from mockraft.spark_replay.storage.listing import StoredFile
 
 from ..budgets import budget
+from ..rows import each_row
 from ..s3_server import s3_server
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
@@ -65,7 +66,7 @@ def test_a_large_file_among_small_ones_has_tasks_of_its_own(opened: list[str], s
     assert opened == [str(CAPTURE)]
 
 
-@pytest.mark.parametrize(("index", "first"), [("auto", 0), ("exact", 1)])
+@each_row(("index", "first"), [("auto", 0), ("exact", 1)])
 def test_a_small_file_has_the_split_that_opening_it_gives(index: str, first: int) -> None:
     options = SourceOptions.read({"splitIndex": index})
     (task,) = plan_tasks(captures([str(CAPTURE)]), options)

@@ -28,6 +28,7 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.records.voters_record import VotersRecord
 
+from ..rows import each_row
 from .formats.segment_rows import counts, rows
 
 
@@ -234,7 +235,7 @@ def test_exchanges_in_memory_are_limited_and_without_passwords() -> None:
     assert (heard.ended, heard.requests) == ("the recording has reached its limit of 100 bytes", 19)
 
 
-@pytest.mark.parametrize("text", ["Heartbeats", "!Fetsch"])
+@each_row("text", ["Heartbeats", "!Fetsch"])
 def test_rejects_filter_with_unknown_api(text: str) -> None:
     with pytest.raises(ValueError, match="there is no API"):
         Filter.parse([text])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from mockraft import Controller
 from mockraft.spark_replay.decoding import decode_frames
 from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
@@ -28,6 +27,7 @@ from mockraft.wire.messages import fetch_response
 from mockraft.wire.messages import incremental_alter_configs_request as alter
 
 from ..cli.cli import invoke
+from ..rows import each_row
 from .decoding.conftest import frame_table, request_frame, response_frame
 
 SECRET = "hunter2"
@@ -44,7 +44,7 @@ ALTERATION = alter.IncrementalAlterConfigsRequest(
 HEARTBEAT = messages.BrokerHeartbeatRequest(broker_id=7)
 
 
-@pytest.mark.parametrize("copies", [1, 20])
+@each_row("copies", [1, 20])
 def test_tables_hide_secrets(copies: int) -> None:
     rows = [request_frame(ALTERATION, 1), response_frame(TOKEN, 3), request_frame(HEARTBEAT, 1)] * copies
     frames = frame_table(rows)
@@ -147,7 +147,7 @@ def test_recorded_files_hide_secrets_and_are_private(tmp_path: Path) -> None:
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.parametrize("words", [(), ("--show-secrets",)])
+@each_row("words", [(), ("--show-secrets",)])
 def test_replays_and_their_reports_show_secrets_only_on_request(tmp_path: Path, words: tuple[str, ...]) -> None:
     capture, folder, page, summary = (tmp_path / name for name in ("run.pcapng", "replayed", "r.html", "r.json"))
     record(Recording(capture, show_secrets=True))
@@ -169,7 +169,7 @@ def test_replays_and_their_reports_show_secrets_only_on_request(tmp_path: Path, 
     assert [path.stat().st_mode & 0o777 for path in (page, summary)] == [0o600, 0o600]
 
 
-@pytest.mark.parametrize("words", [(), ("--show-secrets",)])
+@each_row("words", [(), ("--show-secrets",)])
 def test_differences_of_a_replay_show_secrets_only_on_request(tmp_path: Path, words: tuple[str, ...]) -> None:
     capture, report = tmp_path / "run.pcapng", tmp_path / "report.json"
     record(Recording(capture, show_secrets=True))

@@ -15,6 +15,8 @@ from mockraft.spark_replay.spark.options import LEVELS, OPTIONS, OptionError, So
 from mockraft.spark_replay.spark.partition_reading import UnsortedRunsError, checked_order
 from mockraft.wire import codec_path
 
+from ..rows import each_row
+
 
 def test_every_option_is_a_field() -> None:
     plain = {name.replace("_", "").removesuffix("ns") for name in (field.name for field in fields(SourceOptions))}
@@ -39,7 +41,7 @@ def test_options_are_read_in_any_case_with_units() -> None:
     assert not options.include_bytes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "said"),
     [
         ({"port": "9092"}, r"unknown option port=9092 \(did you mean ports\?\); there are: level, ports"),
@@ -73,7 +75,7 @@ def test_paths_are_files_globs_and_folders_each_file_once(tmp_path: Path) -> Non
     assert capture_paths([f"{here}/a.pcap", f"file://{here}/*.pcap"]) == [f"{here}/a.pcap"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "said"),
     [("nowhere.pcap", "no capture file at nowhere.pcap"), ("s4://bucket/x.pcap", "unknown scheme s4://")],
 )
@@ -228,7 +230,7 @@ def columns_below(heading: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("heading", "schema"),
     [
         ("packets", schemas.PACKETS),
@@ -258,7 +260,7 @@ def test_every_option_is_there_with_its_default_and_every_level() -> None:
     assert [row[0].split("`")[1] for row in rows_below("Sources and levels")] == list(LEVELS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("connections", "is_sorted"),
     [([[1, 1], [], [2]], True), ([[1, 2, 1]], False), ([[2], [1]], False), ([[-5, -5], [-5, 3]], True)],
 )

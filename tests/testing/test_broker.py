@@ -14,6 +14,8 @@ from mockraft.brokers.fleet.shared_log import SharedLog
 from mockraft.brokers.lifecycle import End
 from mockraft.testing.double import TEST_HEARTBEAT_INTERVAL_MS
 
+from ..rows import each_row
+
 
 def test_a_plain_test_has_a_broker_in_a_thread() -> None:
     with (
@@ -168,7 +170,7 @@ async def test_nothing_waits_for_a_broker_that_its_caller_gave_up() -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("broker_id", "options", "about"),
     [
         (-5, {}, "broker_id=-5: it must be 0 to 2147483647"),

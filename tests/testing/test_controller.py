@@ -12,6 +12,8 @@ from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError
 
+from ..rows import each_row
+
 
 def test_package_import_is_lazy() -> None:
     code = "import sys; before = set(sys.modules); import mockraft; print(*sorted(set(sys.modules) - before))"
@@ -72,7 +74,7 @@ def test_use_after_its_block_is_refused() -> None:
             use()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "about"),
     [
         ({"brokers": -1}, "brokers=-1: it must be at least 0"),

@@ -36,6 +36,8 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 
+from ..rows import each_row
+
 CLUSTER = DescribeClusterRequest(endpoint_type=2)
 HEARTBEAT = BrokerHeartbeatRequest(broker_id=1, want_fence=True)
 
@@ -324,7 +326,7 @@ def test_the_journal_is_written_as_lines_or_packets(mockraft: SyncController, tm
     assert (tmp_path / "journal.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
 
 
-@pytest.mark.parametrize("kind", [Controller, Quorum])
+@each_row("kind", [Controller, Quorum])
 def test_admin_port_opens_the_admin_api(kind: Any) -> None:
     options = {"controllers": 1} if kind is Quorum else {}
     with (

@@ -8,6 +8,7 @@ from mockraft import Controller
 from mockraft.wire.overlay import SHIPPED, in_use
 
 from ..cli.cli import invoke as run
+from ..rows import each_row
 
 KIP_9999 = str(Path(__file__).parents[2] / "examples" / "kip-9999")
 UNREGISTER = {"brokerId": 1, "reason": "moved"}
@@ -28,7 +29,7 @@ def test_frame_records_its_proposal_folder() -> None:
     assert (read["header"]["requestApiKey"], read["body"]) == (9000, {"brokerId": 1})
 
 
-@pytest.mark.parametrize("key", ["DiskHealth", "DiskHealthRecord", "900"])
+@each_row("key", ["DiskHealth", "DiskHealthRecord", "900"])
 def test_a_record_of_a_folder_is_read_with_its_frame_and_without(key: str) -> None:
     tree = {"brokerId": 1, "healthyPercent": 7}
     options = ("--schemas", KIP_9999, "--record", key, "--version", "0")
@@ -52,7 +53,7 @@ def test_proposal_of_a_command_is_reset_after_it() -> None:
     assert run("decode", "--request", "9000", "--version", "0", "00000001 00").exit_code == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "says"),
     [
         (("--profile", "kip-9"), "--profile: 'kip-9' is none of kip-18"),

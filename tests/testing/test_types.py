@@ -19,6 +19,8 @@ from mockraft.testing.options import BrokerOptions, ConfigOptions
 
 from tools import sync_types
 
+from ..rows import each_row
+
 SNIPPET = """
 import copy
 from mockraft import AwaitedController, BrokerState, Controller, Quorum, Stub
@@ -93,7 +95,7 @@ def test_typed_options_are_the_fields_of_the_configs() -> None:
     assert set(BrokerOptions.__annotations__) == of_the_broker | of_the_files
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", list(KINDS))
 def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
     _, *parameters, _ = inspect.signature(getattr(ControllerFaults, kind)).parameters.values()
     found = {each.name: each.default for each in parameters}

@@ -14,6 +14,7 @@ from mockraft import Controller
 from mockraft.twin import read_history
 
 from ..cli.cli import invoke, one_line, started
+from ..rows import each_row
 from .directories import write_directory
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
@@ -83,7 +84,7 @@ def test_diff_covers_everything_by_default() -> None:
     assert "controller 3000: supported features metadata.version [7, " in result.stdout
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "error"),
     [
         ((), "say of what: --from DIR|CHECKPOINT|PCAP"),
@@ -217,7 +218,7 @@ def test_a_safe_plan_as_json(tmp_path: Path) -> None:
     assert (tree["isSafe"], tree["steps"][0]["step"]) == (True, "wait 1")
 
 
-@pytest.mark.parametrize(("text", "error"), [("- reboot: 1", "there is no step"), ("", "a plan is a list of steps")])
+@each_row(("text", "error"), [("- reboot: 1", "there is no step"), ("", "a plan is a list of steps")])
 def test_a_plan_with_a_mistake_is_refused(tmp_path: Path, text: str, error: str) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text(text)

@@ -22,6 +22,7 @@ from mockraft.wire.records.register_broker_record import BrokerEndpoint, BrokerF
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
 from ..cli.cli import invoke, one_line
+from ..rows import each_row
 
 KEY = b"a key that is long enough"
 WORDS = (
@@ -222,7 +223,7 @@ def test_a_capture_becomes_a_redacted_directory(tmp_path: Path) -> None:
     assert len(hidden.moment().image.topics.by_id) == 3
 
 
-@pytest.mark.parametrize("name", [name for name in records.NAMES if records.by_name(name).api_key >= 0])
+@each_row("name", [name for name in records.NAMES if records.by_name(name).api_key >= 0])
 def test_every_text_of_every_record_is_redacted_or_listed(name: str) -> None:
     cls = records.by_name(name)
     record = cls()
@@ -240,7 +241,7 @@ def test_an_address_is_the_same_one_in_a_hosts_name() -> None:
     assert redactor.text("ip-192-168-1-7").partition("-")[2] == redactor.text("192.168.1.7").replace(".", "-")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "pattern"),
     [
         ("", ""),

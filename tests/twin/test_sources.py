@@ -8,6 +8,7 @@ import pytest
 from mockraft import Controller
 from mockraft.twin import SourceError, changes, read_history, twin_state
 
+from ..rows import each_row
 from .directories import CLUSTER_ID, files_of, write_directory
 
 CAPTURES = Path(__file__).parents[1] / "captures"
@@ -57,7 +58,7 @@ def test_registrations_of_the_sources_controllers_stay(directory: Path) -> None:
         assert set(twin.running.controller.image.cluster.controllers) == {7, 3000}
 
 
-@pytest.mark.parametrize("version", ["3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"])
+@each_row("version", ["3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"])
 def test_a_capture_of_each_release_becomes_a_twin_of_that_release(version: str) -> None:
     capture = CAPTURES / "releases" / f"kafka-{version}.pcapng.gz"
     history = read_history(capture)
@@ -151,7 +152,7 @@ def test_a_damaged_snapshot_is_left_out_with_a_line(copy: Path) -> None:
     assert twin_state(history, history.moment()).node_id == 3000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "reason"),
     [
         ("empty", None, "there is no metadata log to begin with"),

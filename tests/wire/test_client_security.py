@@ -14,6 +14,8 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 from mockraft.wire.sasl import SaslLogin
 from mockraft.wire.scram import ScramUser
 
+from ..rows import each_row
+
 pytestmark = pytest.mark.programs
 
 ALICE = SaslLogin("PLAIN", "alice", "alice-secret")
@@ -119,7 +121,7 @@ async def test_logs_in_again_before_the_session_is_over(
         assert len(running.journal.exchanges(api_keys.SASL_HANDSHAKE)) >= 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     "challenge",
     [
         b"",

@@ -18,6 +18,8 @@ from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersions
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
+from ..rows import each_row
+
 API_VERSIONS_FRAME = bytes.fromhex("00120004000000010004333030300012") + b"apache-kafka-java\x06" + b"4.3.1\x00"
 """The first bytes that a 4.3.1 controller sends."""
 
@@ -26,8 +28,8 @@ def framed(*frames: bytes) -> bytes:
     return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
 
 
-@pytest.mark.parametrize("frames", [[b""], [b"a"], [b"abc", b"", b"defgh"], [b"x" * 70_000, b"y"]])
-@pytest.mark.parametrize("slice_bytes", [1, 2, 3, 5, 1 << 20])
+@each_row("frames", [[b""], [b"a"], [b"abc", b"", b"defgh"], [b"x" * 70_000, b"y"]])
+@each_row("slice_bytes", [1, 2, 3, 5, 1 << 20])
 def test_frames_are_the_same_however_they_were_sliced(frames: list[bytes], slice_bytes: int) -> None:
     data = framed(*frames)
     reader = FrameReader()
@@ -60,8 +62,8 @@ def test_reports_the_buffered_part_of_a_frame() -> None:
     assert (reader.partial_bytes, reader.awaited_bytes) == (6, 9)
 
 
-@pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
-@pytest.mark.parametrize("slice_bytes", [1, 4, 100])
+@each_row("length", [-1, -(2**31), 101, 2**31 - 1])
+@each_row("slice_bytes", [1, 4, 100])
 def test_refuses_a_length_out_of_bounds(length: int, slice_bytes: int) -> None:
     data = struct.pack(">i", length) + b"abcdef"
     reader = FrameReader(frame_bytes_max=100)
@@ -126,15 +128,13 @@ def test_a_heartbeat_response_has_the_tag_byte_of_a_flexible_header() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "frame", [b"", b"\0", b"\0\x12\0", b"\0\x12\0\0", b"\0\x12\0\0\0\0\0", b"\0\x12\0\x04\0\0\0\1\0\5a"]
-)
+@each_row("frame", [b"", b"\0", b"\0\x12\0", b"\0\x12\0\0", b"\0\x12\0\0\0\0\0", b"\0\x12\0\x04\0\0\0\1\0\5a"])
 def test_refuses_a_header_that_ends_too_early(frame: bytes) -> None:
     with pytest.raises(WireError):
         parse_request(frame)
 
 
-@pytest.mark.parametrize("api_key", [-1, 4, 6, 999, 32767])
+@each_row("api_key", [-1, 4, 6, 999, 32767])
 def test_refuses_an_api_key_that_kafka_has_no_request_for(api_key: int) -> None:
     with pytest.raises(WireError, match=f"api key {api_key}"):
         parse_request(struct.pack(">hhih", api_key, 0, 1, -1))
@@ -144,7 +144,7 @@ def test_a_version_that_is_too_high_still_has_a_readable_header() -> None:
     assert parse_request(struct.pack(">hhihB", 18, 99, 5, -1, 0))[:4] == (18, 99, 5, None)
 
 
-@pytest.mark.parametrize("version", range(5))
+@each_row("version", range(5))
 def test_api_versions_responses_have_header_version_0(version: int) -> None:
     response = ApiVersionsResponse(api_keys=[ApiVersion(api_key=18, max_version=4)])
     frame = write_response(response.write(version), 9, messages.response_header_version(18, version))[4:]

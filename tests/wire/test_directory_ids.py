@@ -2,13 +2,14 @@
 
 import random
 
-import pytest
 from mockraft.kafka_api.api import Parked
 from mockraft.wire import directory_ids
 from mockraft.wire.uuids import text_of
 
+from ..rows import each_row
 
-@pytest.mark.parametrize(
+
+@each_row(
     ("upper", "lower", "expected"),
     [(0, 0, True), (0, 99, True), (0, 100, False), (0, 1 << 63, True), (1, 0, False), (1 << 63, 1, False)],
 )

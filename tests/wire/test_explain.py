@@ -9,6 +9,8 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.explain import Explanation
 from mockraft.wire.records import FeatureLevelRecord, NoOpRecord
 
+from ..rows import each_row
+
 CAPTURES = Path(__file__).parents[1] / "captures"
 HEARTBEAT_RESPONSE = bytes.fromhex("00000000 004d 01 00 00 00")
 
@@ -62,7 +64,7 @@ def test_broken_bodies_are_explained_up_to_the_break(sample_bytes: Any) -> None:
         assert covered(explanation) <= explanation.error.offset <= len(cut)
 
 
-@pytest.mark.parametrize("capture", ["controller-4.3.1", "brokers-4.3.1"])
+@each_row("capture", ["controller-4.3.1", "brokers-4.3.1"])
 def test_every_captured_frame_is_covered_byte_by_byte(capture: str) -> None:
     for exchange in read_exchanges(CAPTURES / f"{capture}.pcap"):
         if exchange.request is None or exchange.response is None:
@@ -119,7 +121,7 @@ def test_batch_truncated_by_a_fetch_limit_is_explained_up_to_its_end() -> None:
     assert covered(cut) >= len(batch)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "field", "what"),
     [
         ("0000", "size", "a frame starts with 4 bytes of size"),

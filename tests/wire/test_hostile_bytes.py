@@ -13,6 +13,7 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
 
 from ..budgets import budget
+from ..rows import each_row
 from .conftest import generated_class, random_body
 
 MUTANTS = budget(5_000, 100_000)
@@ -124,7 +125,7 @@ def test_length_bombs_cost_no_more_memory_than_their_bytes_justify(sample_bytes:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("version", [4, 18])
+@each_row("version", [4, 18])
 def test_a_fetch_that_promises_two_billion_topics_is_refused_at_once(version: int) -> None:
     cls = generated_class("FetchResponse")
     bomb = b"\x7f\xff\xff\xff" if version < 12 else b"\xff\xff\xff\xff\x07"
@@ -133,7 +134,7 @@ def test_a_fetch_that_promises_two_billion_topics_is_refused_at_once(version: in
         cls.read(before_array + bomb + bytes(50), version)
 
 
-@pytest.mark.parametrize("version", [-1, 3, 32767])
+@each_row("version", [-1, 3, 32767])
 def test_an_unknown_version_is_a_wire_error(version: int) -> None:
     cls = generated_class("BrokerHeartbeatRequest")
     with pytest.raises(WireError, match="versions 0 to 2"):

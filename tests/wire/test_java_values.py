@@ -1,12 +1,13 @@
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.wire import java_values
 
+from ..rows import each_row
 
-@pytest.mark.parametrize(
+
+@each_row(
     ("number", "text"),
     [
         (0.5, "0.5"),
@@ -29,7 +30,7 @@ def test_shows_a_double_as_java_does(number: float, text: str) -> None:
     assert java_values.double_text(number) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "parts"),
     [("", [""]), (",", []), ("a", ["a"]), ("a,,b,,", ["a", "", "b"]), (",a", ["", "a"]), (" a , b ", [" a ", " b "])],
 )
@@ -37,9 +38,7 @@ def test_splits_at_commas_and_drops_empty_parts_at_the_end(text: str, parts: lis
     assert java_values.split(text) == parts
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"), [("a , b", ["a", "b"]), ("a,,b,", ["a", "", "b", ""]), ("\ta\n", ["a"]), ("", [""])]
-)
+@each_row(("text", "parts"), [("a , b", ["a", "b"]), ("a,,b,", ["a", "", "b", ""]), ("\ta\n", ["a"]), ("", [""])])
 def test_splits_a_trimmed_list_and_keeps_empty_parts(text: str, parts: list[str]) -> None:
     assert java_values.split_trimmed(text) == parts
 
@@ -52,7 +51,7 @@ def test_counts_a_character_beyond_the_basic_plane_twice() -> None:
     assert java_values.utf16_length("a\u20ac\U0001f600") == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "order"),
     [
         # As Kafka's controller wrote the ConfigRecords of a request with these keys.
@@ -85,7 +84,7 @@ def test_iterates_as_a_timeline_hash_map_does() -> None:
     assert [key for key, _ in java_values.in_timeline_map_order({"BB": 1, "Aa": 2})] == ["Aa", "BB"], "in one slot"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "bits", "number"),
     [
         ("7", 32, 7),

@@ -15,6 +15,8 @@ from mockraft.wire.messages import (
 from mockraft.wire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from mockraft.wire.records import RegisterBrokerRecord, ZkMigrationStateRecord
 
+from ..rows import each_row
+
 UUID = bytes(range(16))
 HEARTBEAT = {
     "brokerId": 1,
@@ -78,7 +80,7 @@ def test_unknown_tagged_fields_are_kept_and_named() -> None:
         from_json(MetadataRequest, {"topics": [], "_unknownTaggedFields": []}, 1)
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf, "NaN", 1e300, -0.0])
+@each_row("value", [math.inf, -math.inf, "NaN", 1e300, -0.0])
 def test_floats_without_json_number_are_strings(value: float | str) -> None:
     entries: Json = [{"entity": [], "values": [{"key": "rate", "value": value}]}]
     tree: dict[str, Json] = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "entries": entries}
@@ -99,7 +101,7 @@ def test_record_in_a_file_of_another_name_is_found() -> None:
     assert to_json(ZkMigrationStateRecord(zk_migration_state=1), 0) == {"zkMigrationState": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "complaint"),
     [
         ({"brokerId": "one"}, "expected an int32, got 'one' (field brokerId)"),

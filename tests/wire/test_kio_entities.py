@@ -16,6 +16,8 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from mockraft.wire.records.k_raft_version_record import KRaftVersionRecord
 
+from ..rows import each_row
+
 UUID = bytes(range(1, 17))
 
 
@@ -34,7 +36,7 @@ def test_an_entity_becomes_a_message_and_its_version() -> None:
     )
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@each_row("version", [0, 1, 2])
 def test_message_becomes_an_entity_of_the_requested_version(version: int) -> None:
     entity = kio_entities.to_kio(BrokerHeartbeatRequest(broker_id=1, want_fence=True), version)
     assert type(entity).__module__ == f"kio.schema.broker_heartbeat.v{version}.request"
@@ -42,10 +44,8 @@ def test_message_becomes_an_entity_of_the_requested_version(version: int) -> Non
     assert entity.want_fence is True
 
 
-@pytest.mark.parametrize(
-    "name", ["BrokerRegistration", "Vote", "Fetch", "CreateTopics", "AlterPartition", "DescribeCluster"]
-)
-@pytest.mark.parametrize("ending", ["Request", "Response"])
+@each_row("name", ["BrokerRegistration", "Vote", "Fetch", "CreateTopics", "AlterPartition", "DescribeCluster"])
+@each_row("ending", ["Request", "Response"])
 def test_every_version_of_a_message_round_trips(name: str, ending: str) -> None:
     cls = messages.by_name(name + ending)
     for version in range(cls.min_version, cls.max_version + 1):

@@ -16,6 +16,8 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.records.register_controller_record import RegisterControllerRecord
 
+from ..rows import each_row
+
 
 class TestLookups:
     def test_by_name_key_and_attribute(self) -> None:
@@ -44,7 +46,7 @@ class TestLookups:
                 assert 0 <= cls.min_version <= cls.max_version
                 assert name in dir(room)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "look_up",
         [
             lambda: messages.by_name("Heartbeet"),
@@ -67,7 +69,7 @@ class TestLookups:
 
 
 class TestHeaderVersions:
-    @pytest.mark.parametrize(
+    @each_row(
         ("api_key", "version", "of_request", "of_response"),
         [
             (63, 0, 2, 1),  # BrokerHeartbeat is flexible from the start
@@ -104,7 +106,7 @@ class TestMessage:
             CreateTopicsRequest.read(bytes.fromhex("02 00"), 7)
         assert (caught.value.field, caught.value.offset) == ("Name", 2)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("message", "what"),
         [
             (BrokerHeartbeatRequest(broker_id=1 << 31), r"2147483648 does not fit an int32 .* \(field brokerId\)"),

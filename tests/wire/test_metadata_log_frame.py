@@ -7,6 +7,8 @@ from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.leader_change_message import LeaderChangeMessage
 from mockraft.wire.records.no_op_record import NoOpRecord
 
+from ..rows import each_row
+
 METADATA_RECORDS = [cls for cls in map(records.by_name, records.NAMES) if cls.api_key >= 0]
 
 # Values that Kafka 4.3.1's controller wrote.
@@ -23,20 +25,20 @@ KAFKAS = [
 ]
 
 
-@pytest.mark.parametrize(("record", "hex_text"), KAFKAS)
+@each_row(("record", "hex_text"), KAFKAS)
 def test_the_frame_is_kafkas_byte_for_byte(record: RecordAt, hex_text: str) -> None:
     assert metadata_log_frame.encode(*record) == bytes.fromhex(hex_text)
     assert metadata_log_frame.decode(bytes.fromhex(hex_text)) == record
 
 
-@pytest.mark.parametrize("record_class", METADATA_RECORDS, ids=lambda cls: cls.__name__)
+@each_row("record_class", METADATA_RECORDS)
 def test_every_metadata_record_comes_back_in_every_version(record_class: type) -> None:
     for version in range(record_class.min_version, record_class.max_version + 1):  # type: ignore[attr-defined]
         value = metadata_log_frame.encode(record_class(), version)
         assert metadata_log_frame.decode(value) == RecordAt(record_class(), version)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "message"),
     [
         (b"", "ends inside its frame"),

@@ -14,6 +14,7 @@ from mockraft.wire.message import Message
 from mockraft.wire.schema_files import Schema, load, parse, schema
 
 from ..budgets import budget
+from ..rows import each_row
 from .conftest import (
     MANNERS,
     NOT_GENERATED,
@@ -138,7 +139,7 @@ def test_refuses_bytes_that_kafka_refuses(sample_bytes: Any) -> None:
     assert len(questions) // 4 < len(refused) < len(questions)
 
 
-@pytest.mark.parametrize("kafka_version", SUPPORTED)
+@each_row("kafka_version", SUPPORTED)
 def test_messages_of_every_release_are_those_of_its_own_classes(kafka_version: str) -> None:
     """Bodies made from the release's own specs, read as captures are: in all versions that it sends or stores."""
     rng = Random(38)

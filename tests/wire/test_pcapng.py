@@ -13,6 +13,8 @@ from mockraft.spark_replay.formats import packets, read_segments
 from mockraft.spark_replay.streams.runs import make_runs
 from mockraft.wire.pcapng import SEGMENT_BYTES_MAX, PcapngWriter
 
+from ..rows import each_row
+
 CLIENT, SERVER = ("127.0.0.1", 40_000), ("127.0.0.2", 9093)
 START_NS = 1_700_000_000_123_456_789
 
@@ -36,7 +38,7 @@ def runs(path: Path) -> list[dict[str, Any]]:
     return list(pa.Table.from_batches([make_runs(segments) for segments in read_segments(path)]).to_pylist())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "server"),
     [(CLIENT, SERVER), (("::1", 40_000), ("fd00::2", 9093)), (("127.0.0.1", 40_000), ("fd00::2", 9093))],
 )

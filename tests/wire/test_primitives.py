@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from mockraft.wire import primitives
 from mockraft.wire.errors import WireError
 
+from ..rows import each_row
+
 
 class TestUvarint:
     @given(st.integers(0, primitives.UINT32_MAX), st.binary(max_size=3))
@@ -14,12 +16,12 @@ class TestUvarint:
         assert primitives.uvarint(b"\xff" + written + rest, 1) == (value, 1 + len(written))
         assert len(written) == max(1, -(-value.bit_length() // 7))
 
-    @pytest.mark.parametrize("data", [b"\x80\x80\x80\x80\x10", b"\xff" * 5, b"\x80" * 5 + b"\x00"])
+    @each_row("data", [b"\x80\x80\x80\x80\x10", b"\xff" * 5, b"\x80" * 5 + b"\x00"])
     def test_refuses_more_than_32_bits_or_five_bytes(self, data: bytes) -> None:
         with pytest.raises(WireError, match="more than 32 bits"):
             primitives.uvarint(data, 0)
 
-    @pytest.mark.parametrize("data", [b"", b"\x80", b"\xff\xff\xff\xff"])
+    @each_row("data", [b"", b"\x80", b"\xff\xff\xff\xff"])
     def test_ends_with_the_data(self, data: bytes) -> None:
         with pytest.raises(IndexError):
             primitives.uvarint(data, 0)
@@ -31,7 +33,7 @@ class TestTables:
         assert primitives.packed("h").pack(1) == b"\0\1"
         assert primitives.packed("hq") is primitives.packed("hq")
 
-    @pytest.mark.parametrize("table", [primitives.unpackers("i"), primitives.packers("i"), primitives.packers("ix")])
+    @each_row("table", [primitives.unpackers("i"), primitives.packers("i"), primitives.packers("ix")])
     def test_a_peers_number_does_not_grow_a_table(self, table: dict[int, object]) -> None:
         before = set(table)
         for count in range(primitives.CACHED_COUNT_MAX + 1, primitives.CACHED_COUNT_MAX + 50):
@@ -60,7 +62,7 @@ class TestCheckCount:
         primitives.check_count(bytes(12), 4, -1, 4, "Isr")
         primitives.check_count(b"", 0, primitives.ZERO_SIZE_COUNT_MAX, 0, "Marks")
 
-    @pytest.mark.parametrize(("o", "n", "size"), [(4, 3, 4), (12, 1, 1), (20, 1, 1), (0, 1 << 31, 16)])
+    @each_row(("o", "n", "size"), [(4, 3, 4), (12, 1, 1), (20, 1, 1), (0, 1 << 31, 16)])
     def test_refuses_more(self, o: int, n: int, size: int) -> None:
         with pytest.raises(WireError, match=f"an array of {n} elements"):
             primitives.check_count(bytes(12), o, n, size, "Isr")

@@ -8,6 +8,7 @@ from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 
 from ..budgets import budget
+from ..rows import each_row
 
 # Bytes that Kafka 4.3.1's controller wrote.
 NOOP_BATCH = bytes.fromhex(
@@ -41,7 +42,7 @@ def test_a_data_batch_is_kafkas_byte_for_byte() -> None:
     assert written == NOOP_BATCH
 
 
-@pytest.mark.parametrize("kafkas", [LOG_HEAD, SNAPSHOT], ids=["log head", "snapshot"])
+@each_row("kafkas", {"log head": LOG_HEAD, "snapshot": SNAPSHOT})
 def test_control_batches_are_kafkas_byte_for_byte(kafkas: bytes) -> None:
     written = [
         record_batch.encode_control(
@@ -99,7 +100,7 @@ def test_reads_batches_one_after_the_other() -> None:
     assert [(header.position, header.base_offset) for header in headers] == [(0, 0), (len(LOG_HEAD), 13)]
 
 
-@pytest.mark.parametrize("size", range(1, len(NOOP_BATCH)))
+@each_row("size", range(1, len(NOOP_BATCH)))
 def test_a_partial_tail_is_refused_or_left_out(size: int) -> None:
     data = LOG_HEAD + NOOP_BATCH[:size]
     with pytest.raises(WireError):
@@ -107,7 +108,7 @@ def test_a_partial_tail_is_refused_or_left_out(size: int) -> None:
     assert len(list(record_batch.read_batches(data, allow_partial_tail=True))) == 1
 
 
-@pytest.mark.parametrize("position", range(8, len(NOOP_BATCH)))
+@each_row("position", range(8, len(NOOP_BATCH)))
 def test_every_damaged_byte_is_noticed(position: int) -> None:
     damaged = bytearray(NOOP_BATCH)
     damaged[position] ^= 0x55
@@ -124,7 +125,7 @@ def with_crc(data: bytes) -> bytes:
     return data[:17] + struct.pack(">I", crc32c(data[21:])) + data[21:]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("position", "value", "message"),
     [
         (22, 4, "compressed with zstd"),
@@ -150,7 +151,7 @@ def test_nonsense_under_a_valid_crc_is_refused(position: int, value: int, messag
         list(record_batch.read_batches(with_crc(bytes(damaged))))
 
 
-@pytest.mark.parametrize("length", [-(2**31), -1, 0, 48, 61, 2**31 - 1])
+@each_row("length", [-(2**31), -1, 0, 48, 61, 2**31 - 1])
 def test_a_false_length_is_refused(length: int) -> None:
     data = NOOP_BATCH[:8] + struct.pack(">i", length) + NOOP_BATCH[12:]
     with pytest.raises(WireError):
@@ -188,7 +189,7 @@ def test_an_empty_batch_cannot_be_written() -> None:
         record_batch.encode([], base_offset=0, leader_epoch=0, timestamp_ms=0)
 
 
-@pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\xff\xff\0\2"])
+@each_row("key", [None, b"", b"\0\0\0", b"\xff\xff\0\2"])
 def test_a_bad_control_key_is_refused(key: bytes | None) -> None:
     with pytest.raises(WireError, match="control record"):
         record_batch.control_type(key)

@@ -5,6 +5,7 @@ from mockraft.wire import messages, records, schema_files, schema_reading
 from mockraft.wire.errors import WireError
 from mockraft.wire.schema_reading import Span
 
+from ..rows import each_row
 from .conftest import generated_class, message_tree
 
 HEARTBEAT = bytes.fromhex("00000001 0000000000000009 0000000000000010 01 00 00")
@@ -33,7 +34,7 @@ def test_errors_have_offset_and_field() -> None:
     assert [span.path for span in spans] == ["topics"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "what"),
     [
         (HEARTBEAT[:-1], "the bytes end inside this item"),

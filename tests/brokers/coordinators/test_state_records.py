@@ -17,6 +17,8 @@ from mockraft.brokers.coordinators.transaction import Producer, Transaction, Tra
 from mockraft.brokers.log_dirs.batch_headers import read_headers
 from mockraft.wire.errors import WireError
 
+from ...rows import each_row
+
 ONGOING = Transaction(
     7,
     60_000,
@@ -34,7 +36,7 @@ KEY = OffsetKey("kitchen", "orders", 3)
 KAFKAS_KEY = bytes.fromhex("0000 0002 7478")
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@each_row("version", [0, 1, 2])
 def test_transactions_are_read_as_written(version: int) -> None:
     name, read = read_transaction(*transaction_record("tx", ONGOING, version)) or ("", None)
     expected = ONGOING if version else ONGOING._replace(previous_producer_id=-1, next_producer_id=-1, client_version=0)
@@ -48,7 +50,7 @@ def test_key_and_tombstone_of_a_transaction() -> None:
     assert read_transaction(KAFKAS_KEY, None) == ("tx", None)
 
 
-@pytest.mark.parametrize("metadata", ["", "é"])
+@each_row("metadata", ["", "é"])
 def test_offsets_are_read_as_written(metadata: str) -> None:
     committed = Offset(12, 3, metadata)
     assert read_offset(*offset_record(KEY, committed, 9)) == (KEY, committed)
@@ -61,7 +63,7 @@ def test_other_records_are_passed_over() -> None:
     assert read_transaction(bytes.fromhex("0001 0000"), b"") is None
 
 
-@pytest.mark.parametrize("version", [0, 2])
+@each_row("version", [0, 2])
 def test_cut_records_are_refused(version: int) -> None:
     key, value = transaction_record("tx", ONGOING, version)
     assert value is not None
@@ -78,13 +80,13 @@ def test_cut_records_are_refused(version: int) -> None:
             read_offset(key[:length], value)
 
 
-@pytest.mark.parametrize("value", [b"\0\7" + bytes(40), b"\0\0" + bytes(14) + b"\x09" + bytes(40)])
+@each_row("value", [b"\0\7" + bytes(40), b"\0\0" + bytes(14) + b"\x09" + bytes(40)])
 def test_unknown_versions_and_states_are_refused(value: bytes) -> None:
     with pytest.raises(WireError):
         read_transaction(KAFKAS_KEY, value)
 
 
-@pytest.mark.parametrize("producer", [None, Producer(7, 4)])
+@each_row("producer", [None, Producer(7, 4)])
 def test_batches_are_those_of_their_producer(producer: Producer | None) -> None:
     records = [offset_record(KEY, Offset(1, 2, ""), 3), offset_record(KEY, None, 3)]
     batch = encode(records, 1_000, producer)

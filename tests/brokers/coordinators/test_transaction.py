@@ -19,6 +19,8 @@ from mockraft.brokers.partitions.producers import EPOCH_MAX
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 
+from ...rows import each_row
+
 STATES = list(TransactionState)
 ORDERS = ("orders", 0)
 NEW = Transaction(7, 60_000)
@@ -42,18 +44,21 @@ def code(call: object, *arguments: object, **named: object) -> int:
 # InitProducerId.
 
 
-@pytest.mark.parametrize("expected", [None, Producer(7, 0), Producer(9, 3)])
+@each_row("expected", [None, Producer(7, 0), Producer(9, 3)])
 def test_first_producer_has_epoch_0(expected: Producer | None) -> None:
     first = transitions.initialize(NEW, 1_000, expected, 10)
     assert (first.producer_id, first.producer_epoch, first.last_producer_epoch) == (7, 0, -1)
     assert (first.state, first.timeout_ms, first.updated_ms) == (TransactionState.EMPTY, 1_000, 10)
 
 
-@pytest.mark.parametrize("state", sorted(ENDED))
-@pytest.mark.parametrize(
+@each_row("state", sorted(ENDED))
+@each_row(
     ("expected", "epoch", "last_epoch"),
-    [(None, 5, -1), (Producer(7, 4), 5, 4), (Producer(7, 3), 4, 3)],
-    ids=["new producer", "after an error", "repeated request"],
+    {
+        "new producer": (None, 5, -1),
+        "after an error": (Producer(7, 4), 5, 4),
+        "repeated request": (Producer(7, 3), 4, 3),
+    },
 )
 def test_next_epoch(state: TransactionState, expected: Producer | None, epoch: int, last_epoch: int) -> None:
     after = transitions.initialize(known(state), 1_000, expected, 10)
@@ -61,18 +66,18 @@ def test_next_epoch(state: TransactionState, expected: Producer | None, epoch: i
     assert (after.state, after.partitions, after.start_ms) == (TransactionState.EMPTY, frozenset(), -1)
 
 
-@pytest.mark.parametrize("expected", [Producer(7, 2), Producer(7, 5), Producer(6, 4), Producer(6, EXHAUSTED_FROM)])
+@each_row("expected", [Producer(7, 2), Producer(7, 5), Producer(6, 4), Producer(6, EXHAUSTED_FROM)])
 def test_other_producers_are_fenced(expected: Producer) -> None:
     state = known(TransactionState.COMPLETE_COMMIT, previous_producer_id=5)
     assert code(transitions.initialize, state, 1_000, expected, 10) == error_codes.PRODUCER_FENCED
 
 
-@pytest.mark.parametrize("state", sorted(set(STATES) - ENDED))
+@each_row("state", sorted(set(STATES) - ENDED))
 def test_no_epoch_is_given_during_a_transaction(state: TransactionState) -> None:
     assert code(transitions.initialize, known(state), 1_000, None, 10) == error_codes.CONCURRENT_TRANSACTIONS
 
 
-@pytest.mark.parametrize(("expected", "last_epoch"), [(None, -1), (Producer(7, EXHAUSTED_FROM), EXHAUSTED_FROM)])
+@each_row(("expected", "last_epoch"), [(None, -1), (Producer(7, EXHAUSTED_FROM), EXHAUSTED_FROM)])
 def test_last_epoch_is_followed_by_a_new_id(expected: Producer | None, last_epoch: int) -> None:
     last = known(TransactionState.EMPTY, producer_epoch=EXHAUSTED_FROM)
     with pytest.raises(ProducerIdNeededError):
@@ -91,7 +96,7 @@ def test_producer_with_the_id_before_may_repeat_its_request() -> None:
 # AddPartitionsToTxn.
 
 
-@pytest.mark.parametrize("state", sorted(ENDED))
+@each_row("state", sorted(ENDED))
 def test_first_partition_begins_the_transaction(state: TransactionState) -> None:
     begun = transitions.add(known(state), Producer(7, 4), PARTITIONS, 2, 10)
     assert (begun.state, begun.partitions) == (TransactionState.ONGOING, PARTITIONS)
@@ -105,14 +110,14 @@ def test_further_partitions_leave_the_start() -> None:
     assert (more.partitions, more.start_ms) == (PARTITIONS | {("bills", 1)}, 500)
 
 
-@pytest.mark.parametrize("state", [TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT])
+@each_row("state", [TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT])
 def test_nothing_is_added_to_a_transaction_that_ends(state: TransactionState) -> None:
     for call in (transitions.add, transitions.verify):
         more = (0, 10) if call is transitions.add else ()
         assert code(call, known(state), Producer(7, 4), PARTITIONS, *more) == error_codes.CONCURRENT_TRANSACTIONS
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("producer", "error_code"),
     [
         (Producer(8, 4), error_codes.INVALID_PRODUCER_ID_MAPPING),
@@ -120,7 +125,7 @@ def test_nothing_is_added_to_a_transaction_that_ends(state: TransactionState) ->
         (Producer(7, 5), error_codes.PRODUCER_FENCED),
     ],
 )
-@pytest.mark.parametrize("state", STATES)
+@each_row("state", STATES)
 def test_other_producers_add_and_verify_nothing(state: TransactionState, producer: Producer, error_code: int) -> None:
     assert code(transitions.add, known(state), producer, PARTITIONS, 0, 10) == error_code
     assert code(transitions.verify, known(state), producer, PARTITIONS) == error_code
@@ -146,7 +151,7 @@ def outcome(state: Transaction, producer: Producer, version: int, *, is_commit: 
     return DONE if ended is state else BEGINS
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "abort", "commit"),
     [
         (TransactionState.EMPTY, INVALID, INVALID),
@@ -165,7 +170,7 @@ def test_end_without_an_epoch_per_transaction(state: TransactionState, abort: st
         assert outcome(known(state), Producer(8, 4), 0, is_commit=is_commit) == "INVALID_PRODUCER_ID_MAPPING"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "current", "repeated"),
     [
         # Kafka's comment at TransactionCoordinator.endTransaction; each (abort, commit).
@@ -188,8 +193,8 @@ def test_end_with_an_epoch_per_transaction(
         assert outcome(known(state), Producer(8, 4), 2, is_commit=is_commit) == "INVALID_PRODUCER_ID_MAPPING"
 
 
-@pytest.mark.parametrize("version", [0, 2])
-@pytest.mark.parametrize("state", STATES)
+@each_row("version", [0, 2])
+@each_row("state", STATES)
 def test_nothing_but_the_producer_is_checked_while_a_change_is_pending(state: TransactionState, version: int) -> None:
     found = {
         code(transitions.end, known(state), EndOfTransaction(Producer(7, epoch), version, True), 10, is_pending=True)
@@ -198,8 +203,8 @@ def test_nothing_but_the_producer_is_checked_while_a_change_is_pending(state: Tr
     assert found == {error_codes.CONCURRENT_TRANSACTIONS, error_codes.PRODUCER_FENCED}
 
 
-@pytest.mark.parametrize(("version", "epochs"), [(0, (4, 3)), (2, (5, 4))])
-@pytest.mark.parametrize("is_commit", [True, False])
+@each_row(("version", "epochs"), [(0, (4, 3)), (2, (5, 4))])
+@each_row("is_commit", [True, False])
 def test_ended_transaction_keeps_its_partitions_until_the_markers_are_written(
     version: int, epochs: tuple[int, int], is_commit: bool
 ) -> None:
@@ -230,14 +235,14 @@ def test_last_epoch_of_a_transaction_is_followed_by_a_new_id_once_the_markers_ar
     assert outcome(completed, producer, 2, is_commit=False) == INVALID
 
 
-@pytest.mark.parametrize(("version", "epochs"), [(0, (5, -1)), (2, (5, 4))])
+@each_row(("version", "epochs"), [(0, (5, -1)), (2, (5, 4))])
 def test_fenced_transaction_is_aborted_in_the_next_epoch(version: int, epochs: tuple[int, int]) -> None:
     fenced = transitions.fence(known(TransactionState.ONGOING), version, 10)
     assert (fenced.state, fenced.partitions) == (TransactionState.PREPARE_ABORT, PARTITIONS)
     assert (fenced.producer_epoch, fenced.last_producer_epoch) == epochs
 
 
-@pytest.mark.parametrize("version", [0, 2])
+@each_row("version", [0, 2])
 def test_epoch_never_overflows(version: int) -> None:
     broken = known(TransactionState.ONGOING, producer_epoch=EPOCH_MAX)
     assert transitions.fence(broken, version, 10).producer_epoch == EPOCH_MAX

@@ -15,6 +15,8 @@ from mockraft.brokers.fleet.figures import Figures, Histogram
 from mockraft.brokers.fleet.plan import Act, Action, Do, ScriptError, ScriptStep, plan, read_script, steps_of
 from mockraft.brokers.fleet.summary import Course, done_to
 
+from ...rows import each_row
+
 RACKS: dict[int, str | None] = {1: "a", 2: "b", 3: "a", 4: "b"}
 A_RAMP = [Action(0, 1, Act.START), Action(250, 2, Act.START), Action(500, 3, Act.START), Action(750, 4, Act.START)]
 
@@ -32,7 +34,7 @@ def test_without_a_ramp_all_start_at_once() -> None:
     assert plan(RACKS, 0, (), 1) == [Action(0, broker_id, Act.START) for broker_id in RACKS]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("do", "first", "last"),
     [
         (Do.KILL, Act.KILL, Act.START),
@@ -79,14 +81,14 @@ def test_drawn_brokers_depend_on_the_seed_only() -> None:
     assert all(len(each) == 2 for each in drawn)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "many"), [({"percent": 50.0}, 2), ({"percent": 0.0}, 0), ({"percent": 100.0}, 4), ({"count": 99}, 4)]
 )
 def test_a_draw_takes_no_more_than_there_are(asked: dict[str, Any], many: int) -> None:
     assert len(planned(ScriptStep(do=Do.KILL, at_s=1, **asked))) == many
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("step", "said"),
     [
         (ScriptStep(do=Do.KILL, brokers=(1, 5)), "steps[0].brokers: the fleet has no broker 5"),
@@ -158,7 +160,7 @@ def test_a_file_is_json_or_toml(tmp_path: Path) -> None:
     assert read_script(tmp_path / "script.toml") == steps_of(TREE)[:1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "said"),
     [
         ([], 'a script is one object with one list, {"steps": […]}'),
@@ -192,7 +194,7 @@ def test_invalid_script_is_refused_with_its_position(tree: Any, said: str) -> No
     assert str(refused.value).startswith(said)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "said"),
     [
         ("s.json", b"{", "s.json is no JSON: Expecting property name"),
@@ -216,7 +218,7 @@ def of(*seconds: float) -> Histogram:
     return histogram
 
 
-@pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 0.99, 1.0])
+@each_row("share", [0.01, 0.5, 0.9, 0.99, 1.0])
 def test_a_percentile_is_at_most_a_bucket_above_the_exact_one(share: float) -> None:
     rng = random.Random(1)
     values = sorted(rng.expovariate(50) for _ in range(1000))

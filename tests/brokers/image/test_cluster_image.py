@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from mockraft import Controller
 from mockraft.brokers.image import ClusterImage, Partition
 from mockraft.brokers.image.cluster_image import APPLIED, NOT_MODELLED, Endpoint
@@ -27,6 +26,7 @@ from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
 
+from ...rows import each_row
 from ...waiting import until
 from ..conftest import running
 
@@ -93,7 +93,7 @@ def test_a_reassignment_is_seen_with_its_directories() -> None:
     assert (partition(image).replicas, partition(image).adding_replicas) == ((2, 3), ())
 
 
-@pytest.mark.parametrize("name", ["a", ""])
+@each_row("name", ["a", ""])
 def test_an_elr_is_cleared_of_one_topic_or_of_all(name: str) -> None:
     image = image_of(*created(eligible_leader_replicas=[2], last_known_elr=[2]))
     tell(image, ClearElrRecord(topic_name="other"))
@@ -132,7 +132,7 @@ def test_a_broker_is_fenced_unfenced_shut_down_and_forgotten() -> None:
     assert image.brokers == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("directory", "is_online"),
     [(bytes(16), True), (bytes(15) + b"\1", True), (bytes(15) + b"\2", False), (b"d" * 16, True), (b"e" * 16, False)],
 )

@@ -22,6 +22,7 @@ from mockraft.wire.connection import write_request
 from mockraft.wire.messages.metadata_request import MetadataRequest
 
 from ...budgets import budget
+from ...rows import each_row
 from ...waiting import until
 from ..conftest import running, started
 
@@ -171,7 +172,7 @@ async def test_a_port_that_is_taken_is_reported_with_a_remedy() -> None:
     assert broker.listener.connections == {}
 
 
-@pytest.mark.parametrize("name", ["socket.request.max.bytes", "max.connections", "connections.max.idle.ms"])
+@each_row("name", ["socket.request.max.bytes", "max.connections", "connections.max.idle.ms"])
 def test_a_limit_that_is_no_number_is_named(name: str) -> None:
     with pytest.raises(ValueError, match=name):
         Limits.of({name: "many"})

@@ -7,8 +7,9 @@ import itertools
 import os
 from typing import Any, cast
 
-import pytest
 from mockraft.brokers.disks.disk import EVERYBODYS, PROBE_NAME, Disk, Scope, Suspicion, classify, probe, suspicion
+
+from ...rows import each_row
 
 SEGMENT = "orders-3/00000000000000000000.log"
 REPLICAS_FILES = [
@@ -87,7 +88,7 @@ def test_disk_is_not_probed_when_the_error_is_conclusive() -> None:
     assert classify(error(errno.EROFS), SEGMENT, untouched)[0] is Scope.DISK
 
 
-@pytest.mark.parametrize("operation", ["replace", "sync", "read", "remove"])
+@each_row("operation", ["replace", "sync", "read", "remove"])
 def test_a_probe_fails_with_any_of_its_steps(operation: str) -> None:
     found = probe(disk(operation))
     assert found is not None

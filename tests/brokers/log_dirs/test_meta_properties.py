@@ -21,6 +21,8 @@ from mockraft.brokers.log_dirs.checkpoints import (
 from mockraft.brokers.log_dirs.ensemble import MetaProperties, MetaPropertiesError
 from mockraft.wire.uuids import read_text
 
+from ...rows import each_row
+
 KAFKAS = b"""#
 #Sun Nov 22 01:42:26 UTC 2026
 node.id=8
@@ -52,7 +54,7 @@ def test_unknown_keys_are_kept() -> None:
     assert MetaProperties.read(read.with_directory_id(b"d" * 16).write()).others == read.others
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "reason"),
     [
         (b"version=2\n", "Unknown meta.properties version number 2"),
@@ -125,14 +127,14 @@ def disk_with(name: str, text: bytes | None) -> MemoryDisk:
     return disk
 
 
-@pytest.mark.parametrize("text", [None, b"", b"0\n", b"0\n0\n"])
+@each_row("text", [None, b"", b"0\n", b"0\n0\n"])
 def test_missing_file_empty_file_and_file_without_entries_are_empty(text: bytes | None) -> None:
     disk = disk_with("c", text)
     assert read_offsets(disk, "c") == {}
     assert read_leader_epochs(disk, "c") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (b"1\n0\n", "line 1: expected version 0"),
@@ -155,7 +157,7 @@ def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize("second", ["2 5", "2 8", "3 5", "3 8", "4 6"])
+@each_row("second", ["2 5", "2 8", "3 5", "3 8", "4 6"])
 def test_epochs_that_do_not_ascend_are_refused(second: str) -> None:
     disk = disk_with("c", f"0\n2\n3 7\n{second}\n".encode())
     with pytest.raises(OSError, match="line 4: epochs and offsets do not ascend"):
@@ -171,7 +173,7 @@ def test_an_epoch_that_is_no_number_is_named_with_its_line() -> None:
         read_leader_epochs(disk_with("c", b"0\n1\nx 0\n"), "c")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         b"",

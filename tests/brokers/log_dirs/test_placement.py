@@ -16,6 +16,8 @@ from mockraft.brokers.log_dirs.placement import (
 from mockraft.wire.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.uuids import text_of
 
+from ...rows import each_row
+
 DIRS = {name: DirectoryAt(f"/{name}", name.encode() * 16) for name in "abc"}
 
 
@@ -37,18 +39,18 @@ def test_orders_uuids_as_java_does() -> None:
     assert in_java_order([bytes(8) + low[:8], bytes(8) + high[:8]]) == [bytes(8) + high[:8], bytes(8) + low[:8]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dirs", "held", "offline", "cordoned", "found"),
-    [
-        pytest.param("ab", {"a": 2, "b": 1}, "", "", "ba", id="the emptiest first"),
-        pytest.param("abc", {"a": 2, "c": 1}, "", "", "bca", id="in order of their replicas"),
-        pytest.param("bac", {}, "", "", "bac", id="as the config has them when they have as many"),
-        pytest.param("ab", {"b": 9}, "a", "", "b", id="never an offline one"),
-        pytest.param("a", {}, "a", "", "", id="none when all are offline"),
-        pytest.param("abc", {"b": 5}, "", "a", "cb", id="no cordoned one while there is another"),
-        pytest.param("abc", {"b": 9}, "a", "abc", "b", id="the first live one when all are cordoned"),
-        pytest.param("ab", {}, "b", "a", "a", id="the only live one although it is cordoned"),
-    ],
+    {
+        "the emptiest first": ("ab", {"a": 2, "b": 1}, "", "", "ba"),
+        "in order of their replicas": ("abc", {"a": 2, "c": 1}, "", "", "bca"),
+        "as the config has them when they have as many": ("bac", {}, "", "", "bac"),
+        "never an offline one": ("ab", {"b": 9}, "a", "", "b"),
+        "none when all are offline": ("a", {}, "a", "", ""),
+        "no cordoned one while there is another": ("abc", {"b": 5}, "", "a", "cb"),
+        "the first live one when all are cordoned": ("abc", {"b": 9}, "a", "abc", "b"),
+        "the only live one although it is cordoned": ("ab", {}, "b", "a", "a"),
+    },
 )
 def test_new_replica_is_placed_by_kafkas_rules(
     dirs: str, held: dict[str, int], offline: str, cordoned: str, found: str
@@ -89,7 +91,7 @@ def test_empty_sequence_has_no_order() -> None:
 PATHS = ("/d/0", "/d/1", "/d/2")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "cordoned"),
     [
         ("", ()),
@@ -105,7 +107,7 @@ def test_names_the_cordoned_dirs(value: str, cordoned: tuple[str, ...]) -> None:
     assert cordoned_paths(value, PATHS) == set(cordoned)
 
 
-@pytest.mark.parametrize("value", ["/nope", "/d/0,/nope", "/d/0/", "d/0", "/d/0,,/d/1"])
+@each_row("value", ["/nope", "/d/0,/nope", "/d/0/", "d/0", "/d/0,,/d/1"])
 def test_a_dir_that_is_not_in_log_dirs_spoils_the_whole_value(value: str) -> None:
     with pytest.raises(CordoningError, match=r"must be present in log\.dirs or log\.dir\. Missing entries : "):
         cordoned_paths(value, PATHS)

@@ -12,6 +12,8 @@ from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import LogConfig, check_produced, read_produced
 from mockraft.wire import error_codes, record_batch
 
+from ...rows import each_row
+
 NOW_MS = 1_000_000
 CONFIG = LogConfig(timestamp_before_max_ms=500, timestamp_after_max_ms=300)
 
@@ -44,12 +46,12 @@ def test_records_of_every_length_around_a_longer_varint_are_counted() -> None:
         check(batch(bytes(size), b"x", bytes(size)))
 
 
-@pytest.mark.parametrize("ahead_ms", [-500, 0, 300])
+@each_row("ahead_ms", [-500, 0, 300])
 def test_times_at_the_bounds_are_taken(ahead_ms: int) -> None:
     check(batch(b"a", at_ms=NOW_MS + ahead_ms))
 
 
-@pytest.mark.parametrize("ahead_ms", [-501, 301])
+@each_row("ahead_ms", [-501, 301])
 def test_times_beyond_the_bounds_are_refused_unless_the_log_writes_its_own(ahead_ms: int) -> None:
     records = batch(b"a", at_ms=NOW_MS + ahead_ms)
     assert refusal(lambda: check(records))[0] == error_codes.INVALID_TIMESTAMP
@@ -72,7 +74,7 @@ def test_an_empty_range_of_offsets_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("count", [0, -1])
+@each_row("count", [0, -1])
 def test_a_count_that_is_not_positive_is_refused(count: int) -> None:
     uncounted = changed(batch(b"a"), ">i", 57, count)
     assert refusal(lambda: check(uncounted))[1] == f"Invalid reported count for record batch: {count}"

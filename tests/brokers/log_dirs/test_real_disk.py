@@ -18,6 +18,8 @@ from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.wire import record_batch
 
+from ...rows import each_row
+
 OTHER_PROCESS = """
 import sys
 from mockraft.brokers.disks.real_disk import RealDisk
@@ -182,7 +184,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("kill_after", [1, 70])
+@each_row("kill_after", [1, 70])
 def test_acknowledged_records_survive_a_kill(tmp_path: Path, kill_after: int) -> None:
     acknowledged = 0
     for _ in range(2):

@@ -16,6 +16,7 @@ from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire import error_codes, record_batch
 
+from ...rows import each_row
 from .conftest import batch, with_header
 
 SMALL = LogConfig(segment_bytes=200)
@@ -283,7 +284,7 @@ def test_log_is_renamed_and_removed_and_then_refuses_calls(log: ReplicaLog, disk
         log.read(0, 10)
 
 
-@pytest.mark.parametrize("length", [b"\x01", b"\x03", b"\x00", b"\x0a"])
+@each_row("length", [b"\x01", b"\x03", b"\x00", b"\x0a"])
 def test_compressed_records_with_bad_offsets_are_reported_by_batch(length: bytes) -> None:
     count = (1 << 31) - 1
     header = struct.pack(">hiqqqhii", 1, count - 1, 10, 50, -1, -1, -1, count)
@@ -305,8 +306,8 @@ def test_a_batch_that_ends_after_its_file_is_reported(disk: Disk) -> None:
         list(scan(disk, "x", check_crc=False))
 
 
-@pytest.mark.parametrize("append_time_ms", [None, 77])
-@pytest.mark.parametrize("attributes", [0, 8])
+@each_row("append_time_ms", [None, 77])
+@each_row("attributes", [0, 8])
 def test_a_stamped_batch_has_the_header_that_is_returned(append_time_ms: int | None, attributes: int) -> None:
     data = bytearray(batch("a", "b", attributes=attributes))
     stamped = stamp(data, read_header(bytes(data), 0), 7, 3, append_time_ms)

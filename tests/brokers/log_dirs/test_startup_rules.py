@@ -20,6 +20,7 @@ from mockraft.brokers.log_dirs.ensemble import (
 )
 from mockraft.brokers.log_dirs.startup_rules import Start, decide, open_log_dirs
 
+from ...rows import each_row
 from .bootstrap_file import BOOTSTRAP_FILE
 
 CLUSTER = "41QSStLtR3qOekbX4ZlbHA"
@@ -101,9 +102,8 @@ REFUSED: dict[str, tuple[Refusal, Callable[[], Start]]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_broker_does_not_start_when(case: str) -> None:
-    refusal, begin = REFUSED[case]
+@each_row(("refusal", "begin"), REFUSED)
+def test_a_broker_does_not_start_when(refusal: Refusal, begin: Callable[[], object]) -> None:
     with pytest.raises(LogDirsError) as refused:
         begin()
     assert refused.value.refusal is refusal
@@ -262,7 +262,7 @@ def test_no_directory_at_all_is_refused() -> None:
         opened()
 
 
-@pytest.mark.parametrize("between", [dir_at("/b", None), failed("/b")])
+@each_row("between", [dir_at("/b", None), failed("/b")])
 def test_a_directory_without_properties_hides_no_wrong_one_after_it(between: DirFound) -> None:
     wrong = dir_at("/c", MetaProperties(1, CLUSTER, 9))
     with pytest.raises(LogDirsError, match=r"Stored node id 9 doesn't match previous node id 8 in /c/meta\.properties"):
@@ -284,7 +284,7 @@ def test_a_reserved_id_is_named_with_its_directory() -> None:
         verify([dir_at("/d0", reserved)], CLUSTER, 8)
 
 
-@pytest.mark.parametrize("meta", [MetaProperties(), MetaProperties(0, None, 8)])
+@each_row("meta", [MetaProperties(), MetaProperties(0, None, 8)])
 def test_a_file_that_lacks_an_id_is_named(meta: MetaProperties) -> None:
     with pytest.raises(LogDirsError, match=r"not found in /b\. /b/meta\.properties is empty, cut off or no such file"):
         start(A, dir_at("/b", meta))

@@ -11,6 +11,8 @@ from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import Formatted, format_log_dirs
 from mockraft.wire.uuids import text_of
 
+from ...rows import each_row
+
 CLUSTER = "41QSStLtR3qOekbX4ZlbHA"
 
 
@@ -85,9 +87,7 @@ def test_formatted_dir_without_a_directory_id_is_left_to_the_broker(tmp_path: Pa
     assert read(tmp_path / "d1").directory_id is not None
 
 
-@pytest.mark.parametrize(
-    ("again", "refusal"), [({"cluster_id": "other"}, Refusal.CLUSTER_ID), ({"node_id": 9}, Refusal.NODE_ID)]
-)
+@each_row(("again", "refusal"), [({"cluster_id": "other"}, Refusal.CLUSTER_ID), ({"node_id": 9}, Refusal.NODE_ID)])
 def test_a_dir_of_another_cluster_or_node_is_refused_even_when_to_be_ignored(
     tmp_path: Path, again: dict[str, object], refusal: Refusal
 ) -> None:
@@ -98,7 +98,7 @@ def test_a_dir_of_another_cluster_or_node_is_refused_even_when_to_be_ignored(
     assert not (tmp_path / "d2").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bad", "text"),
     [
         ({"node_id": -1}, "node id -1"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from mockraft.brokers.moves.movers import CopyQuota, eta_ms
 
+from ...rows import each_row
 
-@pytest.mark.parametrize(
+
+@each_row(
     ("now_ms", "rate", "wait_ms"),
     [(0, 1000, 1000), (500, 1000, 1000), (1000, 1000, 1000), (1600, 625, 400), (1999.5, 500.125, 1), (2000, 500, 0)],
 )
@@ -49,7 +51,7 @@ def test_each_second_has_a_sample_and_the_oldest_is_replaced() -> None:
     assert CopyQuota().rate(5) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bytes_left", "copied_bytes", "elapsed_ms", "expected"),
     [(1000, 500, 2000, 4000), (1, 4, 2000, 500), (0, 0, 0, 0), (0, 9, 9, 0), (5, 0, 9, None), (5, 5, 0, None)],
 )

@@ -1,11 +1,11 @@
 """The place from which a future log goes on copying: where it still agrees with the current one."""
 
-import pytest
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.moves.movers import _common_end as common_end
 from mockraft.brokers.moves.movers import align, copy_piece, has_caught_up
 
+from ...rows import each_row
 from ..log_dirs.conftest import batch
 
 
@@ -18,7 +18,7 @@ def log_of(name: str, *epochs: int, high_watermark: int = 0) -> ReplicaLog:
     return log
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("current", "future", "expected"),
     [
         ((), (), 0),
@@ -36,9 +36,7 @@ def test_logs_agree_up_to_the_end_of_the_last_common_epoch(
     assert common_end(log_of("current", *current), log_of("future", *future)) == expected
 
 
-@pytest.mark.parametrize(
-    ("current", "high_watermark", "expected"), [((1,), 3, 1), ((1, 1, 1), 2, 2), ((1, 1, 1), 9, 3)]
-)
+@each_row(("current", "high_watermark", "expected"), [((1,), 3, 1), ((1, 1, 1), 2, 2), ((1, 1, 1), 9, 3)])
 def test_of_a_log_with_newer_epochs_the_committed_records_are_kept(
     current: tuple[int, ...], high_watermark: int, expected: int
 ) -> None:
@@ -57,7 +55,7 @@ def test_a_piece_brings_records_start_and_high_watermark() -> None:
     assert copy_piece(current, future) == 0
 
 
-@pytest.mark.parametrize("start", [5, 9])
+@each_row("start", [5, 9])
 def test_a_log_that_begins_elsewhere_is_copied_anew(start: int) -> None:
     current, future = log_of("current", 1, 1), log_of("future", 1)
     (current if start == 5 else future).truncate_fully_at(start)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-import pytest
 from mockraft.brokers.moves.move import TABLE, Happened, Order, Stage, step
+
+from ...rows import each_row
 
 LIVE = [stage for stage in Stage if stage.is_under_way]
 
@@ -103,8 +104,8 @@ def test_event_outside_the_table_changes_no_stage() -> None:
     assert {*itertools.product((Stage.DONE, Stage.OVER), Happened)} <= {*outside}
 
 
-@pytest.mark.parametrize("stage", LIVE)
-@pytest.mark.parametrize(
+@each_row("stage", LIVE)
+@each_row(
     ("happened", "ends"),
     [
         (Happened.CANCELLED, Stage.OVER),
@@ -118,8 +119,8 @@ def test_every_stage_handles_every_reason_to_end(stage: Stage, happened: Happene
     assert step(stage, happened)[0] is ends
 
 
-@pytest.mark.parametrize("stage", [Stage.QUEUED, Stage.ACCEPTED])
-@pytest.mark.parametrize("happened", [Happened.CANCELLED, Happened.REPLACED, Happened.TARGET_LOST])
+@each_row("stage", [Stage.QUEUED, Stage.ACCEPTED])
+@each_row("happened", [Happened.CANCELLED, Happened.REPLACED, Happened.TARGET_LOST])
 def test_controller_is_notified_when_an_announced_move_ends_early(stage: Stage, happened: Happened) -> None:
     assert Order.ASSIGN_SOURCE in step(stage, happened)[1]
     assert Order.ASSIGN_SOURCE not in step(Stage.COPYING, happened)[1]

@@ -17,6 +17,7 @@ from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 
 from ...budgets import sample
+from ...rows import each_row
 from ..log_dirs.conftest import batch
 
 PATHS = ("/d0", "/d1", "/d2")
@@ -196,7 +197,7 @@ RECOVERIES: dict[str, tuple[list[ReplicaLogs], Recovered]] = {
 }
 
 
-@pytest.mark.parametrize(("found", "recovered"), RECOVERIES.values(), ids=RECOVERIES)
+@each_row(("found", "recovered"), RECOVERIES.values())
 def test_logs_found_at_the_start_are_recovered(found: list[ReplicaLogs], recovered: Recovered) -> None:
     assert [recover(each) for each in found] == [recovered] * len(found)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from mockraft.brokers.moves.movers import mover_of, next_to_copy
+
+from ...rows import each_row
 
 SMALLEST = "polygenelubricants"
 """The hash of this word is Java's smallest integer."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("topic", "partition", "movers", "mover"),
     [
         ("", 0, 3, 0),

@@ -17,6 +17,7 @@ from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+from ...rows import each_row
 from ...waiting import until
 
 MakeBench = Callable[..., Any]
@@ -211,20 +212,14 @@ async def test_a_target_that_was_cordoned_meanwhile_is_not_left(bench: Any) -> N
 MEBIBYTE = 2**20
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bytes_per_second", "copied_bytes", "waits_ms"),
-    [
-        (None, 100 * MEBIBYTE, {0: 0}),
-        (MEBIBYTE, 3 * MEBIBYTE // 2, {0: 1000, 1200: 300, 1500: 0}),
-        (1, MEBIBYTE, {5: BACKOFF_MS}),
-        (0, 1, {10_999: BACKOFF_MS, 11_000: 0}),
-    ],
-    ids=[
-        "no quota",
-        "whole piece, then a wait",
-        "never longer than the back-off",
-        "zero quota until the window passed",
-    ],
+    {
+        "no quota": (None, 100 * MEBIBYTE, {0: 0}),
+        "whole piece, then a wait": (MEBIBYTE, 3 * MEBIBYTE // 2, {0: 1000, 1200: 300, 1500: 0}),
+        "never longer than the back-off": (1, MEBIBYTE, {5: BACKOFF_MS}),
+        "zero quota until the window passed": (0, 1, {10_999: BACKOFF_MS, 11_000: 0}),
+    },
 )
 def test_a_copied_piece_is_waited_for_afterwards(
     bytes_per_second: int | None, copied_bytes: int, waits_ms: dict[int, float]

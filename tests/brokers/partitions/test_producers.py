@@ -17,6 +17,8 @@ from mockraft.wire.messages.allocate_producer_ids_request import AllocateProduce
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from mockraft.wire.record_batch import CONTROL, TRANSACTIONAL, BatchHeader
 
+from ...rows import each_row
+
 
 def header(sequence: int, count: int = 1, *, offset: int = 0, producer_id: int = 7, epoch: int = 0) -> BatchHeader:
     return BatchHeader(0, 100, offset, offset + count - 1, 0, 0, 0, 0, producer_id, epoch, sequence, count)
@@ -208,7 +210,7 @@ def test_older_epochs_are_not_verified(producers: Producers) -> None:
     assert producers.check(header(3)) is None
 
 
-@pytest.mark.parametrize("is_commit", [True, False])
+@each_row("is_commit", [True, False])
 def test_markers_are_read_as_written(is_commit: bool) -> None:
     written = Marker(7, 1, 3, is_commit)
     batch = encode(written, 1_000)
@@ -264,7 +266,7 @@ def test_requests_the_next_block_when_one_is_used_up() -> None:
     assert (ids, len(sent.requests)) == ([1000, 1001, 5000, 5001], 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "failure",
     [
         ApiError(error_codes.REQUEST_TIMED_OUT),

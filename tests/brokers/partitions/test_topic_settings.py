@@ -12,6 +12,8 @@ from mockraft.brokers.partitions.settings import RETENTION_MS, ReplicaSettings, 
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 
+from ...rows import each_row
+
 TOPIC, BROKER = 2, 4
 DELETED = LogConfig(retention_ms=RETENTION_MS)
 
@@ -32,7 +34,7 @@ def test_defaults_are_kafkas() -> None:
     assert of_topic() == TopicSettings(1, DELETED)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "field"),
     [
         ("segment.bytes", "segment_bytes"),
@@ -54,7 +56,7 @@ def test_other_values_have_theirs() -> None:
     assert not of_topic(message_timestamp_type="CreateTime").log.is_log_append_time
 
 
-@pytest.mark.parametrize(("policy", "is_deleted"), [("compact", False), ("delete", True), ("compact,delete", True)])
+@each_row(("policy", "is_deleted"), [("compact", False), ("delete", True), ("compact,delete", True)])
 def test_retention_is_for_topics_whose_records_are_deleted(policy: str, is_deleted: bool) -> None:
     log = of_topic(cleanup_policy=policy, retention_ms="5", retention_bytes="6").log
     assert (log.retention_ms, log.retention_bytes) == ((5, 6) if is_deleted else (-1, -1))

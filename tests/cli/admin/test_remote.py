@@ -7,14 +7,13 @@ import sys
 import threading
 from pathlib import Path
 
-import pytest
-
+from ...rows import each_row
 from .conftest import TOKEN, Cli
 
 GROUPS = ("stubs", "faults", "requests", "brokers", "topics", "records", "state", "clock", "scenarios")
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@each_row("group", GROUPS)
 def test_help_has_examples_and_the_admin_url(cli: Cli, group: str) -> None:
     text = cli(group, "--help")
     assert cli.exit_code == 0
@@ -49,7 +48,7 @@ def test_an_answer_that_is_cut_is_no_usable_one(cli: Cli) -> None:
     assert "ended within its answer" in cli.errors
 
 
-@pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1"])
+@each_row("url", ["nonsense", "ftp://127.0.0.1"])
 def test_a_url_that_is_none_is_named(cli: Cli, url: str) -> None:
     cli("clock", "--admin", url)
     assert cli.exit_code == 6
@@ -99,7 +98,7 @@ def test_a_refusal_names_the_field(cli: Cli) -> None:
     assert "latencyMs" in cli.errors
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "why"),
     [
         (("stubs", "add", "Fetch", "--where", "nonsense"), "is not NAME=VALUE"),

@@ -13,6 +13,7 @@ from mockraft.cli.mcp.controllers import Controllers
 from mockraft.cli.mcp.written_test import test_source as written
 
 from ...budgets import soak
+from ...rows import each_row
 from ..cli import invoke, one_line
 
 CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
@@ -119,7 +120,7 @@ def test_controller_of_its_own_takes_no_data_directory_from_the_environment(
     assert not (tmp_path / "of-others").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "about"),
     [
         (["--admin", "notaurl"], "'notaurl' is no URL such as http://127.0.0.1:8080"),

@@ -26,6 +26,8 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
 from mockraft.wire.records.config_record import ConfigRecord
 
+from ...rows import each_row
+
 SESSION_TIMEOUT_MS = 3_600_000
 
 
@@ -129,7 +131,7 @@ def test_mutated_requests_can_be_written() -> None:
     assert changed > 450
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", '{"api": "CreateTopics"}', "no json"])
+@each_row("text", ["{}", "[]", '{"api": "CreateTopics"}', "no json"])
 def test_refuses_malformed_steps(text: str) -> None:
     with pytest.raises(ValueError, match=r"no step|Expecting"):
         differential.steps_of(text)
@@ -179,7 +181,7 @@ def test_another_registration_of_the_controller_itself_is_no_difference(start: C
     assert report.finding is None, differential.text_of(report.finding)
 
 
-@pytest.mark.parametrize("kind", ["DelegationTokenRecord", "RemoveAccessControlEntryRecord"])
+@each_row("kind", ["DelegationTokenRecord", "RemoveAccessControlEntryRecord"])
 def test_waits_until_tokens_and_acls_are_published(kind: str) -> None:
     class Lagging(Names):
         """A side that finds its token, and no longer finds its ACL, when it is asked for the third time."""

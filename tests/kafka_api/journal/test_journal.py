@@ -3,6 +3,7 @@ import json
 import pytest
 from mockraft.kafka_api.journal import ENTRY_OVERHEAD_BYTES, BrokenTick, ClosedConnection, Journal
 
+from ...rows import each_row
 from .conftest import heartbeat
 
 
@@ -51,7 +52,7 @@ def test_is_bounded_in_entries() -> None:
     assert journal.counters()["exchanges"] == {"BrokerHeartbeat": 10}
 
 
-@pytest.mark.parametrize("kept", ["closed", "broken tick", "failure"])
+@each_row("kept", ["closed", "broken tick", "failure"])
 def test_texts_count_as_bytes_held(kept: str) -> None:
     journal = Journal(entries_max=1000, bytes_max=1 << 20)
     for _ in range(100):

@@ -7,6 +7,7 @@ import pytest
 from mockraft import WaitTimeoutError
 from mockraft.kafka_api.journal import ClosedConnection, Exchange, Journal, VerificationError, merged, verify, when
 
+from ...rows import each_row
 from .conftest import heartbeat
 
 ENTRIES = [heartbeat(broker_id, want_fence=broker_id == 2) for broker_id in (1, 2, 2, 3)]
@@ -36,7 +37,7 @@ def test_gives_the_exchanges_when_they_are_as_many_as_expected() -> None:
     assert verify(ENTRIES, at_least=1, at_most=4) == ENTRIES
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bounds", "expected"),
     [
         ({"n": 1}, "expected exactly 1, found 2 of 4 requests"),
@@ -87,7 +88,7 @@ def test_shows_the_newest_of_too_many() -> None:
     assert "nearest" not in str(failed.value)
 
 
-@pytest.mark.parametrize("bounds", [{"n": 1, "at_most": 2}, {"at_least": 3, "at_most": 2}, {"n": -1}])
+@each_row("bounds", [{"n": 1, "at_most": 2}, {"at_least": 3, "at_most": 2}, {"n": -1}])
 def test_refuses_numbers_that_contradict_each_other(bounds: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"n is an exact number|there is no number"):
         verify(ENTRIES, **bounds)  # type: ignore[arg-type]
@@ -155,7 +156,7 @@ def test_entries_of_all_nodes_are_merged_in_the_order_they_came(journals: list[J
     assert [entry.id for entry in merged(journals, since=2)] == [3, 4]
 
 
-@pytest.mark.parametrize("kind", [VerificationError, WaitTimeoutError])
+@each_row("kind", [VerificationError, WaitTimeoutError])
 def test_error_can_be_pickled(kind: type[VerificationError]) -> None:
     error = kind("found 0", "journal: none")
     copied = pickle.loads(pickle.dumps(error))

@@ -28,6 +28,7 @@ from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
 from ...budgets import budget, sample
+from ...rows import each_row
 
 
 def documented_status(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
@@ -88,7 +89,7 @@ def test_operations_have_readable_ids_and_known_tags() -> None:
     assert {tag for operation in operations for tag in operation["tags"]} == {tag["name"] for tag in DOCUMENT["tags"]}
 
 
-@pytest.mark.parametrize("token", [None, "secret"])
+@each_row("token", [None, "secret"])
 def test_the_token_is_a_security_scheme_that_health_does_not_need(token: str | None) -> None:
     document = create_app(Double(dict, Script()), AdminSettings(token=token)).openapi()
     assert document["components"]["securitySchemes"]["bearerToken"]["scheme"] == "bearer"

@@ -18,6 +18,7 @@ from mockraft.wire.records.access_control_entry_record import AccessControlEntry
 
 from ...acls import creation
 from ...conftest import Cluster
+from ...rows import each_row
 
 ANY: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 ANYBODY: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
@@ -160,7 +161,7 @@ def test_an_acl_matched_by_two_filters_is_returned_twice_and_removed_once(guarde
     assert len(guarded.written()) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "message"),
     [
         ("10.0.0.0/8", ""),
@@ -183,7 +184,7 @@ def test_ranges_of_addresses_need_their_metadata_version(new_cluster: type[Clust
     assert create(guarded, creation(host="10.0.0.1")) == [(0, "")]
 
 
-@pytest.mark.parametrize(("release", "is_allowed"), [("4.3", False), ("4.4", True)])
+@each_row(("release", "is_allowed"), [("4.3", False), ("4.4", True)])
 def test_ranges_of_addresses_count_from_release_4_4_on(
     new_cluster: type[Cluster], release: str, is_allowed: bool
 ) -> None:

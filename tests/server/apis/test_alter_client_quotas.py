@@ -11,6 +11,7 @@ from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotas
 from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
 
 from ...conftest import Cluster
+from ...rows import each_row
 
 USER, CLIENT, IP = "user", "client-id", "ip"
 RATE, CONNECTIONS, PERCENTAGE = "producer_byte_rate", "connection_creation_rate", "request_percentage"
@@ -149,10 +150,8 @@ def test_a_restart_remembers(cluster: Cluster) -> None:
     assert replayed.client_quotas == image.client_quotas
 
 
-@pytest.mark.parametrize("value", [math.inf, math.nan])
-@pytest.mark.parametrize(
-    ("release", "message"), [("4.3", None), ("4.4", f"Quota {PERCENTAGE} must be a finite number")]
-)
+@each_row("value", [math.inf, math.nan])
+@each_row(("release", "message"), [("4.3", None), ("4.4", f"Quota {PERCENTAGE} must be a finite number")])
 def test_quotas_are_finite_from_release_4_4_on(
     new_cluster: type[Cluster], value: float, release: str, message: str | None
 ) -> None:

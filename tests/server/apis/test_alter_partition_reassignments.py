@@ -21,6 +21,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
 from ...conftest import Cluster
+from ...rows import each_row
 from .conftest import propose
 
 Move = Callable[..., PartitionChangeRecord]
@@ -236,7 +237,7 @@ def test_changes_too_large_for_one_batch_are_refused_per_partition(five: Cluster
     assert len(five.written()) == 10_000
 
 
-@pytest.mark.parametrize(("level", "version"), [(7, 0), (16, 0), (17, 1), (22, 1), (23, 2)])
+@each_row(("level", "version"), [(7, 0), (16, 0), (17, 1), (22, 1), (23, 2)])
 def test_changes_are_written_as_the_level_can_read_them(new_cluster: type[Cluster], level: int, version: int) -> None:
     cluster = new_cluster(metadata_version=level)
     cluster.start(1, 2)

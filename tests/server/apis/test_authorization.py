@@ -32,6 +32,7 @@ from mockraft.wire.records.remove_access_control_entry_record import RemoveAcces
 
 from ...configs import change_configs
 from ...conftest import Cluster
+from ...rows import each_row
 from ...topics import more_partitions, topic
 
 CLUSTER_OPERATIONS = {
@@ -73,7 +74,7 @@ def test_every_api_requires_kafkas_permission() -> None:
     assert {key: api.operation for key, api in APIS.items()} == {key: needed.get(key) for key in APIS}
 
 
-@pytest.mark.parametrize("key", [key for key, api in APIS.items() if api.operation is not None], ids=api_keys.name)
+@each_row("key", [key for key, api in APIS.items() if api.operation is not None])
 def test_unauthorized_request_is_refused_before_validation(new_cluster: type[Cluster], key: int) -> None:
     cluster = new_cluster(authorizer=True)
     api = APIS[key]
@@ -102,7 +103,7 @@ def test_naming_super_users_turns_the_authorizer_on(new_cluster: type[Cluster]) 
         assert cluster.ask(DescribeClusterRequest(endpoint_type=2), principal=principal).error_code == code
 
 
-@pytest.mark.parametrize("users", ["admin", "User:a;b", ":a", "User:"])
+@each_row("users", ["admin", "User:a;b", ":a", "User:"])
 def test_a_super_user_without_a_type_or_name_is_named(users: str) -> None:
     with pytest.raises(ValueError, match=r"^super_users=.* is not Type:name"):
         ControllerConfig(super_users=users)
@@ -123,7 +124,7 @@ def test_describe_cluster_is_not_authorized_below_its_level(new_cluster: type[Cl
     assert cluster.ask(DescribeClusterRequest(endpoint_type=2)).error_code == error_codes.UNSUPPORTED_VERSION
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client_address", "forwarded", "host"),
     [
         ("10.1.2.3:50000", False, "10.1.2.3"),

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from mockraft.server.controller.periodic import write_no_op
 from mockraft.wire import error_codes, records
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -10,6 +9,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 from ...conftest import Cluster, uuid
+from ...rows import each_row
 
 A, B, C = uuid(1), uuid(2), uuid(3)
 
@@ -83,7 +83,7 @@ def test_offline_directories_are_unheard_below_their_level(new_cluster: type[Clu
     assert cluster.written() == []
 
 
-@pytest.mark.parametrize(("level", "count"), [(29, 0), (30, 1)])
+@each_row(("level", "count"), [(29, 0), (30, 1)])
 def test_cordoned_directories_are_unheard_below_their_level(new_cluster: type[Cluster], level: int, count: int) -> None:
     cluster = new_cluster(metadata_version=level)
     cluster.start(1)
@@ -99,7 +99,7 @@ def test_state_and_directories_of_one_heartbeat_come_in_order(cluster: Cluster) 
     assert (broker.fenced, broker.log_dirs, broker.cordoned_log_dirs) == (False, (A,), (A,))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("level", "unfences", "leaves", "fences", "idles"),
     [
         (4, ("UnfenceBrokerRecord", 0), [], ("FenceBrokerRecord", 0), []),

@@ -11,6 +11,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 from ...conftest import Cluster, uuid
+from ...rows import each_row
 
 
 def reserved(number: int) -> bytes:
@@ -128,7 +129,7 @@ def test_the_same_features_are_checked_against_the_levels_of_the_time(cluster: C
     }
 
 
-@pytest.mark.parametrize(("level", "version"), [(7, 1), (8, 2), (16, 2), (17, 3), (29, 3), (30, 4)])
+@each_row(("level", "version"), [(7, 1), (8, 2), (16, 2), (17, 3), (29, 3), (30, 4)])
 def test_the_record_has_the_version_of_the_level(new_cluster: type[Cluster], level: int, version: int) -> None:
     cluster = new_cluster(metadata_version=level)
     cluster.register(1)
@@ -248,7 +249,7 @@ def test_a_refusal_has_its_reason(cluster: Cluster, fields: dict[str, Any], reas
         register_broker(cluster.controller, cluster.registration_request(1, **fields), 4, cluster.now_ms)
 
 
-@pytest.mark.parametrize(("release", "is_kept"), [("3.8", False), ("3.9", True)])
+@each_row(("release", "is_kept"), [("3.8", False), ("3.9", True)])
 def test_an_incarnation_keeps_its_epoch_from_release_3_9_on(
     new_cluster: type[Cluster], release: str, is_kept: bool
 ) -> None:
@@ -258,10 +259,7 @@ def test_an_incarnation_keeps_its_epoch_from_release_3_9_on(
     assert (cluster.register(1, version) == first) is is_kept
 
 
-@pytest.mark.parametrize(
-    ("release", "message"),
-    [("4.0", None), ("4.1", "Broker ID 9 is not currently registered")],
-)
+@each_row(("release", "message"), [("4.0", None), ("4.1", "Broker ID 9 is not currently registered")])
 def test_unregistering_an_unknown_broker_names_it_from_release_4_1_on(
     new_cluster: type[Cluster], release: str, message: str | None
 ) -> None:

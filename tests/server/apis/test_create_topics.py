@@ -7,6 +7,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 
 from ...conftest import Cluster, type_name
+from ...rows import each_row
 from ...topics import topic
 
 NO_ID = bytes(16)
@@ -180,7 +181,7 @@ def test_an_invalid_name_is_refused_with_the_reason(three: Cluster) -> None:
     assert "a b" in message
 
 
-@pytest.mark.parametrize(("release", "code"), [("4.3", 0), ("4.4", error_codes.INVALID_REPLICA_ASSIGNMENT)])
+@each_row(("release", "code"), [("4.3", 0), ("4.4", error_codes.INVALID_REPLICA_ASSIGNMENT)])
 def test_from_release_4_4_a_wholly_cordoned_broker_cannot_be_assigned(
     new_cluster: type[Cluster], release: str, code: int
 ) -> None:

@@ -19,6 +19,8 @@ from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 
+from ...rows import each_row
+
 SECRET_KEY = "a secret"
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -87,8 +89,8 @@ def test_refuses_direct_requests_and_token_logins(tokens: Tokens, request_class:
         assert response.expiry_timestamp_ms == -1
 
 
-@pytest.mark.parametrize("secret_key", [None, ""])
-@pytest.mark.parametrize("request_class", TOKEN_APIS)
+@each_row("secret_key", [None, ""])
+@each_row("request_class", TOKEN_APIS)
 def test_without_a_secret_key_there_are_none(new_tokens: Any, secret_key: str | None, request_class: Any) -> None:
     tokens = new_tokens(delegation_token_secret_key=secret_key, metadata_version=13)
     response = tokens.ask(request_class(), request_class.max_version)
@@ -96,7 +98,7 @@ def test_without_a_secret_key_there_are_none(new_tokens: Any, secret_key: str | 
     assert response.expiry_timestamp_ms == 0
 
 
-@pytest.mark.parametrize("request_class", TOKEN_APIS)
+@each_row("request_class", TOKEN_APIS)
 def test_levels_before_3_6_iv2_have_none(new_tokens: Any, request_class: Any) -> None:
     request = request_class()
     if isinstance(request, CreateDelegationTokenRequest):

@@ -9,6 +9,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 
 from ...conftest import Cluster, uuid
+from ...rows import each_row
 
 NO_ID = bytes(16)
 UNHEARD_OF_ID = bytes(range(16))
@@ -90,9 +91,7 @@ def test_a_request_that_leaves_no_time_is_over(topics: Cluster) -> None:
     assert topics.written() == []
 
 
-@pytest.mark.parametrize(
-    ("version", "code"), [(6, error_codes.TOPIC_DELETION_DISABLED), (2, error_codes.INVALID_REQUEST)]
-)
+@each_row(("version", "code"), [(6, error_codes.TOPIC_DELETION_DISABLED), (2, error_codes.INVALID_REQUEST)])
 def test_disabled_deletion_is_refused(new_cluster: type[Cluster], version: int, code: int) -> None:
     cluster = new_cluster(delete_topic_enable=False)
     asked = request("a", ids=[UNHEARD_OF_ID]) if version >= 6 else DeleteTopicsRequest(topic_names=["a", "b"])

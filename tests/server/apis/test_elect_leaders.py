@@ -4,6 +4,7 @@ from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, To
 from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse
 
 from ...conftest import Cluster
+from ...rows import each_row
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -93,7 +94,7 @@ def test_more_than_one_operation_may_write_is_refused(three: Cluster) -> None:
     assert len(three.written()) == 10_000
 
 
-@pytest.mark.parametrize(("level", "version"), [(16, 0), (17, 1), (22, 1), (23, 2)])
+@each_row(("level", "version"), [(16, 0), (17, 1), (22, 1), (23, 2)])
 def test_changes_are_written_as_the_level_can_read_them(new_cluster: type[Cluster], level: int, version: int) -> None:
     cluster = new_cluster(metadata_version=level)
     cluster.start(1, 2)

@@ -5,12 +5,14 @@ import pytest
 from mockraft.server.apis.api import Api
 from mockraft.server.apis.registry import APIS
 
+from ...rows import each_row
+
 
 def test_apis_are_in_the_order_of_their_keys() -> None:
     assert list(APIS) == sorted(APIS)
 
 
-@pytest.mark.parametrize("api_key", APIS)
+@each_row("api_key", list(APIS))
 def test_an_entry_is_the_api_of_its_module(api_key: int) -> None:
     listed = APIS[api_key]
     api = import_module(listed.module).API

@@ -12,6 +12,7 @@ from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 from ...configs import BROKER, config_record
 from ...conftest import Cluster
+from ...rows import each_row
 
 METADATA, KRAFT, ELR = "metadata.version", "kraft.version", "eligible.leader.replicas.version"
 GROUP, TRANSACTION = "group.version", "transaction.version"
@@ -109,7 +110,7 @@ def test_a_downgrade_does_not_go_up(new_cluster: type[Cluster], refusal: Refusal
     assert refusal(new_cluster(metadata_version=20), (GROUP, 1, UNSAFE)) == why
 
 
-@pytest.mark.parametrize(("start", "down"), [(29, 23), (22, 17), (16, 15), (10, 8)])
+@each_row(("start", "down"), [(29, 23), (22, 17), (16, 15), (10, 8)])
 def test_metadata_version_is_downgraded_across_unchanged_records(
     new_cluster: type[Cluster], start: int, down: int
 ) -> None:
@@ -118,7 +119,7 @@ def test_metadata_version_is_downgraded_across_unchanged_records(
     assert cluster.controller.image.metadata_version == down
 
 
-@pytest.mark.parametrize("start", [30, 23, 17, 15, 14, 13, 11, 8])
+@each_row("start", [30, 23, 17, 15, 14, 13, 11, 8])
 def test_metadata_version_does_not_go_down_across_a_change_of_records(
     new_cluster: type[Cluster], refusal: Refusal, start: int
 ) -> None:
@@ -239,7 +240,7 @@ def test_release_3_9_updates_the_features_that_it_can(new_cluster: type[Cluster]
     assert cluster.written() == [level(METADATA, 21), level("no.such.0", 0), level(KRAFT, 0)]
 
 
-@pytest.mark.parametrize("kind", [SAFE, UNSAFE])
+@each_row("kind", [SAFE, UNSAFE])
 def test_release_3_9_names_the_lowest_metadata_version(new_cluster: type[Cluster], kind: int) -> None:
     response = new_cluster(release="3.9").ask(request((METADATA, 3, kind)), version=1)
     message = "Invalid metadata.version 3. Unable to set a metadata.version less than 3.3-IV0"

@@ -18,6 +18,7 @@ from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
 from ...conftest import Cluster, uuid
+from ...rows import each_row
 from ..conftest import StillLog
 
 
@@ -177,13 +178,13 @@ class Committing:
         return result.response
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("again", "ticks", "runs", "next_ms"),
-    [
-        pytest.param(0, (0, 99, 100, 150, 200, 201), [100, 200], 300, id="each interval"),
-        pytest.param(0, (1050,), [1050], 1150, id="a late tick once"),
-        pytest.param(3, (100,), [100] * 4, 200, id="again at once"),
-    ],
+    {
+        "each interval": (0, (0, 99, 100, 150, 200, 201), [100, 200], 300),
+        "a late tick once": (0, (1050,), [1050], 1150),
+        "again at once": (3, (100,), [100] * 4, 200),
+    },
 )
 def test_a_task_runs(again: int, ticks: tuple[int, ...], runs: list[int], next_ms: int) -> None:
     task = Counting(again)

@@ -22,6 +22,7 @@ from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequ
 from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
 from mockraft.wire.messages.vote_response import VoteResponse
 
+from ...rows import each_row
 from .conftest import TOPIC, TOPIC_ID, LoneNode
 
 FAILED = error_codes.UNKNOWN_SERVER_ERROR
@@ -52,12 +53,12 @@ def bad(module: Any, response: Any, name: Any, **good: Any) -> dict[str, Any]:
 VOTES = bad(vote_response, VoteResponse, {"topic_name": TOPIC}, leader_id=-1, leader_epoch=1, vote_granted=True)
 
 
-@pytest.mark.parametrize("wrong", VOTES)
-def test_a_vote_that_is_not_understood_is_not_counted(new_node: Any, wrong: str) -> None:
+@each_row("wrong", VOTES)
+def test_a_vote_that_is_not_understood_is_not_counted(new_node: Any, wrong: VoteResponse) -> None:
     node = new_node()
     node.raft.elect(node.now_ms)
     first, second = node.poll()
-    assert node.answer(first, VOTES[wrong]) == []
+    assert node.answer(first, wrong) == []
     (again,) = node.poll(BACKOFF_MS)
     assert again.node_id == first.node_id
     assert not node.raft.is_leader
@@ -65,7 +66,7 @@ def test_a_vote_that_is_not_understood_is_not_counted(new_node: Any, wrong: str)
     assert node.raft.is_leader
 
 
-@pytest.mark.parametrize("granted", [True, False])
+@each_row("granted", [True, False])
 def test_a_voter_that_responded_can_be_asked_at_once(new_node: Any, granted: bool) -> None:
     node = new_node(voters=5)
     node.raft.elect(node.now_ms)
@@ -136,17 +137,17 @@ def fetched_topic(topic_id: bytes = TOPIC_ID, partitions: int = 1, **fields: Any
     return fetch_response.FetchableTopicResponse(topic_id=topic_id, partitions=[partition] * partitions)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "response",
-    [
-        pytest.param(fetched(fetched_topic(), error_code=FAILED), id="an error"),
-        pytest.param(fetched(), id="no topic"),
-        pytest.param(fetched(fetched_topic(), fetched_topic()), id="two topics"),
-        pytest.param(fetched(fetched_topic(bytes(15) + b"\2")), id="another topic"),
-        pytest.param(fetched(fetched_topic(partitions=0)), id="no partition"),
-        pytest.param(fetched(fetched_topic(partitions=2)), id="two partitions"),
-        pytest.param(fetched(fetched_topic(error_code=FAILED)), id="a partition's error"),
-    ],
+    {
+        "an error": fetched(fetched_topic(), error_code=FAILED),
+        "no topic": fetched(),
+        "two topics": fetched(fetched_topic(), fetched_topic()),
+        "another topic": fetched(fetched_topic(bytes(15) + b"\2")),
+        "no partition": fetched(fetched_topic(partitions=0)),
+        "two partitions": fetched(fetched_topic(partitions=2)),
+        "a partition's error": fetched(fetched_topic(error_code=FAILED)),
+    },
 )
 def test_a_fetch_that_is_not_understood_is_repeated_at_another_voter(new_node: Any, response: FetchResponse) -> None:
     node = new_node()
@@ -169,12 +170,12 @@ CHUNKS = bad(
 )
 
 
-@pytest.mark.parametrize("wrong", CHUNKS)
-def test_a_chunk_of_a_snapshot_that_is_not_understood_is_not_kept(new_node: Any, wrong: str) -> None:
+@each_row("wrong", CHUNKS)
+def test_a_chunk_of_a_snapshot_that_is_not_understood_is_not_kept(new_node: Any, wrong: FetchSnapshotResponse) -> None:
     node = new_node()
     (fetch,) = node.follow()
     (chunk,) = node.fetched(fetch, leader_id=2, snapshot_id=fetch_response.SnapshotId(end_offset=10, epoch=3))
-    (again,) = node.answer(chunk, CHUNKS[wrong])
+    (again,) = node.answer(chunk, wrong)
     assert (chunk.node_id, again.node_id) == (2, 3)
     assert (node.raft.following.snapshot, node.raft.following.snapshot_id) == (b"", (10, 3))
 
@@ -188,7 +189,7 @@ def updating(node: LoneNode) -> Outgoing:
     return outgoing
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("leader_id", "host", "expected"),
     [(3, "moved", ("moved", 1234)), (3, "", ("node3", 9003)), (0, "moved", ("moved", 1234))],
 )

@@ -17,6 +17,8 @@ from mockraft.wire.messages.vote_request import VoteRequest
 from mockraft.wire.messages.vote_response import VoteResponse
 from mockraft.wire.records.leader_change_message import LeaderChangeMessage
 
+from ...rows import each_row
+
 TOPIC = "__cluster_metadata"
 TWO, THREE = ReplicaKey(2, bytes([2]) * 16), ReplicaKey(3, bytes([3]) * 16)
 
@@ -71,10 +73,9 @@ def test_voter_without_a_leader_sends_pre_votes_and_then_becomes_candidate(new_n
     assert len(batch.records) == 3, "a new log says its voters"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("follows", "state"),
-    [(None, (Role.UNATTACHED, None, 0)), (2, (Role.FOLLOWER, 2, 5))],
-    ids=["without a leader", "with a leader"],
+    {"without a leader": (None, (Role.UNATTACHED, None, 0)), "with a leader": (2, (Role.FOLLOWER, 2, 5))},
 )
 def test_a_lost_pre_vote_keeps_the_epoch_and_its_leader(new_node: Any, follows: int | None, state: Any) -> None:
     node = new_node()
@@ -85,7 +86,7 @@ def test_a_lost_pre_vote_keeps_the_epoch_and_its_leader(new_node: Any, follows: 
     assert (node.raft.role, node.raft.leader_id, node.raft.epoch) == state
 
 
-@pytest.mark.parametrize("supports_pre_votes", [True, False])
+@each_row("supports_pre_votes", [True, False])
 def test_a_granted_pre_vote_makes_a_candidate_whatever_comes_later(new_node: Any, supports_pre_votes: bool) -> None:
     node = new_node()
     first, second = node.poll_at_deadline()
@@ -212,7 +213,7 @@ def test_a_vote_is_remembered_over_a_restart(new_node: Any) -> None:
     assert again.raft.vote(TWO, 0, 0, pre_vote=False, now_ms=node.now_ms)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("election", "role"),
     [
         (ElectionState(5, 1, None), Role.RESIGNED),
@@ -261,7 +262,7 @@ IN_HIGHER_EPOCH = {(role, to) for role in Role for to in (U, F)} | {(P, C)}
 VOTERS_ONLY = {(role, to) for role in Role for to in (P, C, L)}
 
 
-@pytest.mark.parametrize(("role", "to"), list(itertools.product(Role, Role)))
+@each_row(("role", "to"), list(itertools.product(Role, Role)))
 def test_every_way_from_role_to_role(role: Role, to: Role) -> None:
     same, higher = (role, to) in IN_SAME_EPOCH, (role, to) in IN_HIGHER_EPOCH
     assert can_step(role, to, 5, 5, is_voter=True) == same
@@ -271,8 +272,8 @@ def test_every_way_from_role_to_role(role: Role, to: Role) -> None:
     assert can_step(role, to, 5, 6, is_voter=False) == (higher and (role, to) not in VOTERS_ONLY)
 
 
-@pytest.mark.parametrize("role", list(Role))
-@pytest.mark.parametrize("has_fetched", [True, False])
+@each_row("role", list(Role))
+@each_row("has_fetched", [True, False])
 def test_pre_votes_are_granted_by_role_and_log(role: Role, has_fetched: bool) -> None:
     voting = Voting(role, has_leader=True, voted=YOU, has_fetched=has_fetched)
     expected = role is not L and not (role is F and has_fetched)
@@ -280,7 +281,7 @@ def test_pre_votes_are_granted_by_role_and_log(role: Role, has_fetched: bool) ->
     assert not grants(voting, ME, is_up_to_date=False, pre_vote=True)
 
 
-@pytest.mark.parametrize("role", list(Role))
+@each_row("role", list(Role))
 def test_votes_are_granted_by_role_and_log(role: Role) -> None:
     voting = Voting(role)
     assert grants(voting, ME, is_up_to_date=True, pre_vote=False) == (role in (U, P))
@@ -288,7 +289,7 @@ def test_votes_are_granted_by_role_and_log(role: Role) -> None:
     assert not grants(Voting(role, has_leader=True), ME, is_up_to_date=True, pre_vote=False)
 
 
-@pytest.mark.parametrize("role", [U, P])
+@each_row("role", [U, P])
 def test_a_vote_is_granted_once_and_repeated(role: Role) -> None:
     for is_up_to_date in (True, False):
         assert grants(Voting(role, voted=ME), ME, is_up_to_date=is_up_to_date, pre_vote=False)
@@ -300,7 +301,7 @@ def test_a_vote_is_granted_once_and_repeated(role: Role) -> None:
     assert grants(forgotten, ME, is_up_to_date=True, pre_vote=False)
 
 
-@pytest.mark.parametrize(("voters", "majority"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
+@each_row(("voters", "majority"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
 def test_a_majority_elects(voters: int, majority: int) -> None:
     votes = Votes({voter: ReplicaKey(voter, bytes(16)) for voter in range(1, voters + 1)}, 1)
     for voter in range(2, majority + 1):

@@ -12,6 +12,7 @@ from mockraft.wire.messages import begin_quorum_epoch_response as begin
 from mockraft.wire.messages import end_quorum_epoch_response as end
 from mockraft.wire.messages import vote_response as vote
 
+from ...rows import each_row
 from .conftest import TOPIC
 from .test_elections import TWO
 
@@ -68,7 +69,7 @@ def partition_of(module: Any) -> Any:
     return module.PartitionData(leader_id=3, leader_epoch=9, error_code=error_codes.FENCED_LEADER_EPOCH)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("role", "response"),
     [
         (Role.CANDIDATE, vote.VoteResponse(topics=[vote.TopicData(topic_name=TOPIC, partitions=[partition_of(vote)])])),

@@ -3,10 +3,10 @@
 import random
 from typing import Any
 
-import pytest
 from mockraft.server.raft.request_manager import RequestManager, Target
 from mockraft.server.raft.states import Role
 
+from ...rows import each_row
 from .test_elections import THREE, TWO
 
 NODE = Target(2, "node2", 9002)
@@ -82,7 +82,7 @@ def test_a_resigned_leader_waits_for_its_election_timeout_or_a_lost_request(new_
     assert node.raft.next_ms == node.raft.deadline_ms
 
 
-@pytest.mark.parametrize("change", ["response", "vote", "end of the epoch", "leader", "election"])
+@each_row("change", ["response", "vote", "end of the epoch", "leader", "election"])
 def test_work_is_due_at_once_after_a_change(new_node: Any, change: str) -> None:
     node = new_node()
     node.raft.to_unattached(3, node.now_ms)

@@ -12,6 +12,8 @@ from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 
+from ...rows import each_row
+
 NEW = ReplicaKey(7, bytes([7]) * 16)
 ENDPOINTS = (VoterEndpoint("CONTROLLER", "node7", 9007),)
 TIMED_OUT = error_codes.REQUEST_TIMED_OUT
@@ -98,7 +100,7 @@ def test_a_newcomer_that_lags_behind_is_not_added(new_node: Any) -> None:
     assert change.result == (TIMED_OUT, f"Aborted add voter operation for {NEW} since it is lagging behind")
 
 
-@pytest.mark.parametrize("epoch", [EPOCH_PEER_MAX - 1, EPOCH_PEER_MAX, EPOCH_PEER_MAX + 9, EPOCH_MAX - 1])
+@each_row("epoch", [EPOCH_PEER_MAX - 1, EPOCH_PEER_MAX, EPOCH_PEER_MAX + 9, EPOCH_MAX - 1])
 def test_second_voter_is_added_only_while_two_could_still_elect_one(new_node: Any, epoch: int) -> None:
     node = new_node(voters=1)
     node.raft.to_unattached(epoch - 1, node.now_ms)

@@ -14,6 +14,7 @@ from mockraft.wire.records.broker_registration_change_record import BrokerRegist
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 
+from ...rows import each_row
 from .conftest import TOPIC_ID, directory
 
 
@@ -169,7 +170,7 @@ async def test_existing_data_directory_takes_precedence(saved: Callable[[], Path
         assert [broker.broker_id for broker in again.state.brokers()] == [2, 3]
 
 
-@pytest.mark.parametrize("name", [f"{2**63 - 1:020d}-0000000001", f"{10**20 - 1:020d}-0000000001"])
+@each_row("name", [f"{2**63 - 1:020d}-0000000001", f"{10**20 - 1:020d}-0000000001"])
 def test_a_state_after_which_no_record_could_follow_is_refused(tmp_path: Path, name: str) -> None:
     with Controller.sync(data_dir=tmp_path / "data") as controller:
         taken = controller.state.snapshot()

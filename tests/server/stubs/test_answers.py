@@ -19,6 +19,8 @@ from mockraft.wire.client import DisconnectedError
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
+from ...rows import each_row
+
 UNKNOWN_BROKER = error_codes.STALE_BROKER_EPOCH
 """The controller's own answer to the heartbeat of an unknown broker."""
 
@@ -182,7 +184,7 @@ def rows() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("row", rows())
+@each_row("row", rows())
 def test_the_page_has_a_row_for_each_match_operator_trigger_and_action(row: str) -> None:
     assert row in PAGE
 

@@ -14,6 +14,8 @@ from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.triggers import TRIGGERS
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
+from ...rows import each_row
+
 NUMBERS = st.integers(0, 1 << 20)
 NAMES = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=8)
 SCOPE = NUMBERS | st.lists(NUMBERS, min_size=1, max_size=3) | st.fixed_dictionaries({"gte": NUMBERS, "lt": NUMBERS})
@@ -102,7 +104,7 @@ def test_any_json_is_a_stub_or_is_refused_by_name(tree: Any) -> None:
         assert Stub.from_json(tree).to_json()
 
 
-@pytest.mark.parametrize("name", ACTIONS)
+@each_row("name", list(ACTIONS))
 def test_every_action_has_an_example_that_works(name: str) -> None:
     kind = ACTIONS[name]
     action = action_from_json({name: kind.example})
@@ -125,7 +127,7 @@ def test_python_only_parts_are_shown_but_not_loaded() -> None:
     assert message["actions"][0]["answer"]["isFenced"] is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "field", "said"),
     [
         ([], "", "expected an object"),
@@ -181,7 +183,7 @@ def test_an_error_names_the_field(tree: Any, field: str, said: str) -> None:
     assert refused.value.field == field
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "meant"),
     [
         (
@@ -198,7 +200,6 @@ def test_an_error_names_the_field(tree: Any, field: str, said: str) -> None:
         ),
         ({"blackholeClient": "raft-client-1"}, stub(client_id__contains="raft-client-1").blackhole()),
     ],
-    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
 )
 def test_a_rule_of_kafkas_fault_proxy_is_a_stub(rule: dict[str, Any], meant: Stub) -> None:
     assert Stub.from_json(rule).to_json() == meant.to_json()

@@ -11,6 +11,8 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
 
+from ...rows import each_row
+
 
 def asked(request: Any = None, **differing: Any) -> StubRequest:
     """A heartbeat of broker 1, which wants to be fenced at offset 5, unless told otherwise."""
@@ -32,7 +34,7 @@ REGISTRATION = BrokerRegistrationRequest(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "matches"),
     [
         ({}, True),
@@ -70,7 +72,7 @@ def test_equal_fields_match_and_different_ones_do_not(tree: dict[str, Any], matc
     assert Match.from_json(tree)(asked()) is matches
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("where", "found"),
     [
         ({"features[].name": {"contains": "group"}}, True),
@@ -114,7 +116,7 @@ def test_keywords_equal_json() -> None:
     assert stub("BrokerHeartbeat", current_metadata_offset=lambda offset: offset % 5 == 0).match(asked()) is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "field", "said"),
     [
         ({"api": "BrokerHeartbet"}, "api", "did you mean BrokerHeartbeat"),

@@ -13,6 +13,7 @@ from mockraft.server.stubs.stub_file import StubFileError, read_stub_file
 from mockraft.server.stubs.stub_list import StubList
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
+from ...rows import each_row
 from .test_match import asked
 
 
@@ -199,7 +200,7 @@ def test_yaml_equals_json(tmp_path: Path) -> None:
     assert [each.id for each in script.stubs.stubs] == ["slow", "stub-1"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "wrong"),
     [
         ("a.json", "{", "line 1: not JSON"),
@@ -234,7 +235,7 @@ def test_invalid_files_are_reported(tmp_path: Path, name: str, text: str, wrong:
         read_stub_file(tmp_path / "nothing.json")
 
 
-@pytest.mark.parametrize("text", ["", "# - match: {}", "stubs:\n# - match: {}"])
+@each_row("text", ["", "# - match: {}", "stubs:\n# - match: {}"])
 def test_a_file_without_entries_is_empty(tmp_path: Path, text: str) -> None:
     assert read_stub_file(written(tmp_path, "a.yaml", text)).stubs == []
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mockraft.spark_replay.formats import CaptureError, SplitDesyncError, plan_splits, read_segments
 
+from ...rows import each_row
 from ..capture_bytes import pcap, pcapng
 from ..packetiser import conversation, exchanges, packets
 from .segment_rows import CAPTURES, counts, rows, written
@@ -35,7 +36,7 @@ def times(source: Any, **options: Any) -> list[int]:
     return [row.ts_ns for row in rows(source, **options)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         (b"", "not a pcap or pcapng file: it is empty"),
@@ -85,8 +86,8 @@ def test_a_file_cut_anywhere_keeps_every_whole_packet(
     assert set(counts(path)) == (set() if cut in (ends[0], len(whole)) else {"truncated"}) or not found
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("at", [0, 4, 8, 12])
+@each_row("form", list(FORMS))
+@each_row("at", [0, 4, 8, 12])
 def test_a_header_that_cannot_be_one_costs_its_own_packet_only(tmp_path: Path, form: str, at: int) -> None:
     every = times(written(tmp_path / "whole", FORMS[form]))
     path = damaged(tmp_path, form, TWENTIETH[form] + at, b"\xff" * 8)
@@ -102,7 +103,7 @@ def test_a_header_that_cannot_be_one_costs_its_own_packet_only(tmp_path: Path, f
         assert raised.value.offset == TWENTIETH[form]
 
 
-@pytest.mark.parametrize(("at", "size"), [(20, 0), (4, 54)], ids=["empty", "late"])
+@each_row(("at", "size"), {"empty": (20, 0), "late": (4, 54)})
 def test_an_empty_packet_or_a_fraction_of_a_whole_second_is_no_damage(tmp_path: Path, at: int, size: int) -> None:
     odd = pack("<4I", 1_700_000_000, 0 if size == 0 else 1_000_000, size, size) + bytes(size)
     whole = pcap(PACKETS[:at]) + odd + pcap(PACKETS[at:])[24:]
@@ -149,7 +150,7 @@ def test_noise_behind_a_header_never_crashes(
 
 
 @pytest.mark.programs
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@each_row("seed", [1, 2, 3])
 def test_bit_errors_by_editcap_cost_packets_not_the_file(tmp_path: Path, seed: int) -> None:
     editcap = shutil.which("editcap")
     assert editcap is not None

@@ -13,6 +13,7 @@ from mockraft.spark_replay.formats import CaptureError, plan_splits, read_segmen
 from mockraft.spark_replay.formats.file_headers import Interface
 from mockraft.spark_replay.formats.pcapng_blocks import times_ns
 
+from ...rows import each_row
 from ..capture_bytes import ETHERNET, RAW, SLL, SLL2, Packet, block, interface, pcap, pcapng, section
 from ..packetiser import FLOW, Segment, conversation, exchanges, ip, link, packets
 from .segment_rows import CAPTURES, counts, rows, written
@@ -21,9 +22,9 @@ SEGMENTS = conversation(exchanges(20))
 PACKET = link(ip(Segment(FLOW, True, 0, 7, 0, 0x10, b"hello")))
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("link_type", [ETHERNET, RAW, SLL, SLL2])
-@pytest.mark.parametrize("sections", [1, 3])
+@each_row("order", ["<", ">"])
+@each_row("link_type", [ETHERNET, RAW, SLL, SLL2])
+@each_row("sections", [1, 3])
 def test_sections_byte_orders_and_unknown_blocks(tmp_path: Path, order: str, link_type: int, sections: int) -> None:
     listed = packets(SEGMENTS, link_type)
     same = written(tmp_path / "x.pcap", pcap(listed, link_type))
@@ -33,8 +34,8 @@ def test_sections_byte_orders_and_unknown_blocks(tmp_path: Path, order: str, lin
     assert rows(path, chunk_bytes=500) == rows(same)
 
 
-@pytest.mark.parametrize("resolution", [3, 6, 9, 10, 0x80 | 20, 0x80 | 32, 0x80 | 33])
-@pytest.mark.parametrize("offset_s", [0, 3600, -3600])
+@each_row("resolution", [3, 6, 9, 10, 0x80 | 20, 0x80 | 32, 0x80 | 33])
+@each_row("offset_s", [0, 3600, -3600])
 def test_times_of_every_resolution_and_offset_are_nanoseconds(tmp_path: Path, resolution: int, offset_s: int) -> None:
     second = Packet(1_700_000_000_000_000_000, PACKET)
     (found,) = rows(
@@ -43,7 +44,7 @@ def test_times_of_every_resolution_and_offset_are_nanoseconds(tmp_path: Path, re
     assert found.ts_ns == second.time_ns
 
 
-@pytest.mark.parametrize("resolution", [0, 3, 6, 9, 10, 18, 30, 0x80, 0x80 | 10, 0x80 | 33, 0x80 | 40, 0x80 | 127])
+@each_row("resolution", [0, 3, 6, 9, 10, 18, 30, 0x80, 0x80 | 10, 0x80 | 33, 0x80 | 40, 0x80 | 127])
 def test_ticks_become_nanoseconds_as_whole_numbers_would(resolution: int) -> None:
     rng = np.random.default_rng(resolution)
     ticks = np.concatenate([rng.integers(0, 1 << 40, 50, np.uint64), np.array([0, 1, 2**64 - 1], np.uint64)])
@@ -63,7 +64,7 @@ def test_interfaces_of_one_section_have_their_own_link_type_and_resolution(tmp_p
     assert [row.payload for row in found] == [b"hello"] * 3
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
+@each_row("order", ["<", ">"])
 def test_simple_and_old_packet_blocks_are_packets_and_a_simple_one_has_no_time(tmp_path: Path, order: str) -> None:
     old = pack(f"{order}HHIIII", 0, 9, 0, 7, len(PACKET), len(PACKET)) + PACKET
     simple = pack(f"{order}I", len(PACKET)) + PACKET
@@ -87,7 +88,7 @@ def test_reports_packet_of_undescribed_interface_with_offset(tmp_path: Path) -> 
     assert counts(path, on_error="skip")["corrupt"] == len(parts[2])
 
 
-@pytest.mark.parametrize("cut", [1, 2, 5, 8, 10, 16, 27])
+@each_row("cut", [1, 2, 5, 8, 10, 16, 27])
 def test_file_truncated_in_a_section_header_is_reported(tmp_path: Path, cut: int) -> None:
     whole = pcapng(packets(SEGMENTS))
     path = written(tmp_path / "x.pcapng", whole + section()[:cut])
@@ -111,11 +112,11 @@ def compressed(path: Path, data: bytes, compression: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd", "bz2", "lz4"])
-@pytest.mark.parametrize("form", FORMS)
-def test_compression_is_detected_by_magic_bytes(tmp_path: Path, form: str, compression: str) -> None:
-    plain = written(tmp_path / "plain", FORMS[form])
-    packed = compressed(tmp_path / "x", FORMS[form], compression)
+@each_row("compression", ["gzip", "zstd", "bz2", "lz4"])
+@each_row("form", FORMS)
+def test_compression_is_detected_by_magic_bytes(tmp_path: Path, form: bytes, compression: str) -> None:
+    plain = written(tmp_path / "plain", form)
+    packed = compressed(tmp_path / "x", form, compression)
     assert rows(packed) == rows(plain)
     assert rows(packed, chunk_bytes=900) == rows(plain)
     assert counts(packed) == {}
@@ -136,7 +137,7 @@ def test_parts_of_gzip_one_after_the_other_are_one_file(tmp_path: Path) -> None:
     assert rows(packed) == rows(written(tmp_path / "plain", data))
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+@each_row("compression", ["gzip", "zstd"])
 def test_truncated_compressed_file_is_reported_and_keeps_its_packets(tmp_path: Path, compression: str) -> None:
     plain = CAPTURES / "controller-4.3.1.pcap"
     whole = compressed(tmp_path / "x", plain.read_bytes(), compression).read_bytes()
@@ -159,7 +160,7 @@ def test_damage_in_compressed_bytes_is_an_error_or_a_row_with_offset(tmp_path: P
     assert len(rows(path, chunk_bytes=10_000, on_error="quarantine")) > 100
 
 
-@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+@each_row("form", ["pcap", "pcapng"])
 def test_decompression_stops_at_limit(tmp_path: Path, form: str) -> None:
     bomb = compressed(tmp_path / "x", FORMS[form] + FORMS[form][-200:] * 20_000, "zstd")
     assert bomb.stat().st_size < 20_000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from mockraft.spark_replay.formats import packets as packet_table
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.schemas import PACKETS
 
+from ...rows import each_row
 from ..capture_bytes import ETHERNET, LOOP, NULL, RAW, SLL, SLL2, pcap
 from ..packetiser import (
     FLOW,
@@ -39,24 +39,24 @@ def said_rows(segments: list[Segment]) -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("nanoseconds", [False, True])
+@each_row("order", ["<", ">"])
+@each_row("nanoseconds", [False, True])
 def test_both_byte_orders_and_resolutions_of_pcap(tmp_path: Path, order: str, nanoseconds: bool) -> None:
     segments = conversation(SAID, start_ns=1_700_000_000_000_001_000, step_ns=1_000)
     path = written(tmp_path / "x.pcap", pcap(packets(segments), order=order, nanoseconds=nanoseconds))
     assert rows(path) == said_rows(segments)
 
 
-@pytest.mark.parametrize("flow", [FLOW, FLOW_6], ids=["IPv4", "IPv6"])
-@pytest.mark.parametrize("link_type", [ETHERNET, RAW, 12, 14, NULL, LOOP, SLL, SLL2])
+@each_row("flow", {"IPv4": FLOW, "IPv6": FLOW_6})
+@each_row("link_type", [ETHERNET, RAW, 12, 14, NULL, LOOP, SLL, SLL2])
 def test_every_link_layer_with_both_ips(tmp_path: Path, link_type: int, flow: Flow) -> None:
     segments = conversation(SAID, flow)
     path = written(tmp_path / "x.pcap", pcap(packets(segments, link_type), link_type))
     assert rows(path) == said_rows(segments)
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("family", [10, 23, 24, 28, 30])
+@each_row("order", ["<", ">"])
+@each_row("family", [10, 23, 24, 28, 30])
 def test_the_loopback_family_is_that_of_any_system_in_either_byte_order(
     tmp_path: Path, order: str, family: int
 ) -> None:
@@ -66,8 +66,8 @@ def test_the_loopback_family_is_that_of_any_system_in_either_byte_order(
     assert [row.src for row in found] == ["fd00::1", "10.0.0.1"]
 
 
-@pytest.mark.parametrize(("vlans", "vlan"), [((), 0), ((5,), 5), ((5, 6), 5 * 4096 + 6)])
-@pytest.mark.parametrize("flow", [FLOW, FLOW_6], ids=["IPv4", "IPv6"])
+@each_row(("vlans", "vlan"), [((), 0), ((5,), 5), ((5, 6), 5 * 4096 + 6)])
+@each_row("flow", {"IPv4": FLOW, "IPv6": FLOW_6})
 def test_skips_and_reports_vlan_tags(tmp_path: Path, vlans: tuple[int, ...], vlan: int, flow: Flow) -> None:
     segments = conversation(SAID, flow)
     path = written(tmp_path / "x.pcap", pcap(packets(segments, vlans=vlans)))
@@ -91,7 +91,7 @@ def test_ip_and_tcp_options_and_ipv6_extension_headers_are_stepped_over(tmp_path
     assert [row.payload for row in found] == [b"hello"] * 3
 
 
-@pytest.mark.parametrize("flow", [FLOW, FLOW_6], ids=["IPv4", "IPv6"])
+@each_row("flow", {"IPv4": FLOW, "IPv6": FLOW_6})
 def test_length_zero_means_all_there_is_and_padding_is_no_payload(tmp_path: Path, flow: Flow) -> None:
     empty = conversation([], flow)
     assert rows(written(tmp_path / "padded.pcap", pcap(packets(empty, padded=True)))) == said_rows(empty)
@@ -149,7 +149,7 @@ def test_ports_and_times_are_chosen_early(tmp_path: Path) -> None:
     assert [row.ts_ns for row in chosen] == [each.time_ns for each in other[2:5]]
 
 
-@pytest.mark.parametrize(("name", "count"), [("controller-4.3.1", 4727), ("brokers-4.3.1", 1913)])
+@each_row(("name", "count"), [("controller-4.3.1", 4727), ("brokers-4.3.1", 1913)])
 def test_every_packet_of_the_real_captures_is_a_segment_whatever_the_chunk(name: str, count: int) -> None:
     path = CAPTURES / f"{name}.pcap"
     found = rows(path)

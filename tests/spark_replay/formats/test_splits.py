@@ -20,6 +20,7 @@ from mockraft.spark_replay.formats import (
     read_segments,
 )
 
+from ...rows import each_row
 from ..capture_bytes import RAW, Packet, interface, pcap, pcapng, section
 from ..packetiser import FLOW, Said, Segment, conversation, exchanges, ip, link
 from ..packetiser import packets as packets_of
@@ -60,7 +61,7 @@ def test_any_split_size_gives_the_same_segments(
         assert [row._replace(packet_no=None) for row in rows(path)] == [row._replace(packet_no=None) for row in found]
 
 
-@pytest.mark.parametrize("index", ["auto", "off", "exact"])
+@each_row("index", ["auto", "off", "exact"])
 def test_the_real_capture_in_splits_is_the_whole(index: Any) -> None:
     path = CAPTURES / "controller-4.3.1.pcap"
     splits = plan_splits(path, 100_000, index)
@@ -95,8 +96,8 @@ def test_ignores_pcapng_inside_payloads(tmp_path: Path) -> None:
         assert [offset for split in splits for offset in offsets(split)] == offsets(path)
 
 
-@pytest.mark.parametrize("form", ["pcap", "pcapng"])
-@pytest.mark.parametrize("moved", [-4, 4, 16, 40])
+@each_row("form", ["pcap", "pcapng"])
+@each_row("moved", [-4, 4, 16, 40])
 def test_a_split_that_does_not_end_where_the_next_begins_is_an_error(tmp_path: Path, form: str, moved: int) -> None:
     path = written(tmp_path / "x", FORMS[form])
     first = plan_splits(path, 20_000, "off")[0]
@@ -107,7 +108,7 @@ def test_a_split_that_does_not_end_where_the_next_begins_is_an_error(tmp_path: P
     assert raised.value.offset <= first.end + moved
 
 
-@pytest.mark.parametrize("later", [section() + interface(RAW), interface(RAW)])
+@each_row("later", [section() + interface(RAW), interface(RAW)])
 def test_interfaces_that_begin_within_a_pcapng_file_are_found_or_an_error(tmp_path: Path, later: bytes) -> None:
     half = len(PACKETS) // 2
     data = pcapng(PACKETS[:half]) + later + pcapng(PACKETS[half:])[len(section() + interface(offset_s=0)) :]
@@ -128,7 +129,7 @@ def test_numbers_are_those_of_the_file_when_it_is_read_whole_or_planned_exactly(
     assert packet_numbers(path, [places[1000], places[0], 25, places[-1]]) == [1001, 1, 0, 1913]
 
 
-@pytest.mark.parametrize("split_bytes", [0, -5])
+@each_row("split_bytes", [0, -5])
 def test_rejects_splits_of_zero_bytes(split_bytes: int) -> None:
     with pytest.raises(ValueError, match=f"split_bytes must be positive, not {split_bytes}"):
         plan_splits(CAPTURES / "brokers-4.3.1.pcap", split_bytes)

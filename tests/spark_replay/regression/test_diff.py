@@ -12,6 +12,8 @@ from mockraft.spark_replay.regression.rules import Override, RuleError, Rules, r
 from mockraft.wire import api_keys, messages
 from mockraft.wire.json_form import Json
 
+from ...rows import each_row
+
 CREATE_TOPICS, REGISTRATION, FETCH = api_keys.CREATE_TOPICS, api_keys.BROKER_REGISTRATION, api_keys.FETCH
 RULES = Rules()
 
@@ -52,7 +54,7 @@ def test_broken_pair_is_a_difference_with_expected_value() -> None:
     assert differences({"brokerEpoch": 18}, {"brokerEpoch": 230}, REGISTRATION, renaming) != []
 
 
-@pytest.mark.parametrize(("captured", "live"), [(-1, 17), (17, -1), (0, 5)])
+@each_row(("captured", "live"), [(-1, 17), (17, -1), (0, 5)])
 def test_reserved_values_are_never_paired(captured: int, live: int) -> None:
     renaming = Renaming()
     (found,) = differences({"brokerEpoch": captured}, {"brokerEpoch": live}, REGISTRATION, renaming)
@@ -170,7 +172,7 @@ def test_an_override_counts_for_its_versions_and_the_last_one_wins() -> None:
     assert kinds["BrokerHeartbeat:errorCode"] == COMPARED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "complaint"),
     [
         ({"path": "a", "class": "time"}, "rule 1: api is missing"),

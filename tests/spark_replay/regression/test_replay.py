@@ -35,6 +35,7 @@ from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 
+from ...rows import each_row
 from .conftest import CAPTURE
 
 
@@ -293,7 +294,7 @@ async def test_time_in_which_the_replay_stood_still_does_not_pass_for_the_contro
     assert sent_ms == [1000 * GAP_S_MAX, 5_000]
 
 
-@pytest.mark.parametrize(("order", "command"), [(PACED, SERVE), (CAUSAL, (SERVE[0], "-u", *SERVE[1:]))])
+@each_row(("order", "command"), [(PACED, SERVE), (CAUSAL, (SERVE[0], "-u", *SERVE[1:]))])
 def test_time_is_not_skipped_when_paced_or_by_another_mockraft(order: str, command: tuple[str, ...]) -> None:
     with FreshProcess(command).open(survey(read_exchanges(CAPTURE, {19093})), order) as opened:
         assert opened.admin is None

@@ -15,6 +15,7 @@ from mockraft.spark_replay.report.page import write_report
 from mockraft.spark_replay.report.sections import brokers_by_silence, event_rows, heartbeat_rows, totals
 from mockraft.spark_replay.report.sources import SourceError, traffic_of_tables
 
+from ...rows import each_row
 from .conftest import CAPTURES, HOSTILE
 
 VOID = {"meta", "img", "br", "input", "link"}
@@ -99,7 +100,7 @@ def test_reports_a_capture_without_tables() -> None:
     assert frames == {}
 
 
-@pytest.mark.parametrize("name", ["frames", "records"])
+@each_row("name", ["frames", "records"])
 def test_events_of_the_log_are_the_same_from_captures_frames_and_records(tmp_path: Path, name: str) -> None:
     capture = CAPTURES / "controller-4.3.1.pcap"
     frames = list(read_frames(capture, [19093]))
@@ -126,7 +127,7 @@ def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
     assert "Every frame was decoded" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "expected"),
     [
         ("frames.parquet", b"", "has no table messages"),

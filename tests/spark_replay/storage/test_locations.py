@@ -7,10 +7,12 @@ from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.storage import Location, LocationError, locations
 from mockraft.spark_replay.storage.locations import _connection
 
+from ...rows import each_row
+
 SECRET = "wJalrXUtnFEMI"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "same", "arrow_path"),
     [
         ("ring/a.pcap", "ring/a.pcap", "ring/a.pcap"),
@@ -28,13 +30,13 @@ def test_location_has_a_form_for_users_and_one_for_its_file_system(text: str, sa
     assert Location.parse(str(found)) == found
 
 
-@pytest.mark.parametrize("text", ["s3://caps/tables/frames", "/caps/tables/frames", "hdfs://name/tables/frames"])
+@each_row("text", ["s3://caps/tables/frames", "/caps/tables/frames", "hdfs://name/tables/frames"])
 def test_location_has_parts(text: str) -> None:
     found = Location.parse(text)
     assert (found.name, found.parent.name, found.parent / "frames") == ("frames", "tables", found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("s4://caps/x", r"s4://caps/x: unknown scheme s4://; a location is a path, or file://, s3://, s3a://"),
@@ -52,7 +54,7 @@ def test_refuses_location_and_names_no_credential(text: str, reason: str) -> Non
     assert SECRET not in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "fs.s3a.access.key",

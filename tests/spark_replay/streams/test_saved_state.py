@@ -6,12 +6,12 @@ import pickle
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
+from ...rows import each_row
 from ..ring_files import ring_files
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -19,8 +19,8 @@ PORTS = {"controller-4.3.1": (19093,), "brokers-4.3.1": (19192, 19292)}
 KEY = [(name, "ascending") for name in ("conn_id", "incarnation", "is_response", "frame_no")]
 
 
-@pytest.mark.parametrize("capture", PORTS)
-@pytest.mark.parametrize("count", [2, 7, 40])
+@each_row("capture", list(PORTS))
+@each_row("count", [2, 7, 40])
 def test_frames_are_the_same_when_state_is_saved_after_each_file(tmp_path: Path, capture: str, count: int) -> None:
     ports = PORTS[capture]
     files = ring_files(CAPTURES / f"{capture}.pcap", tmp_path / "ring", count)

@@ -4,20 +4,20 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
-import pytest
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.schemas import RUNS
 from mockraft.spark_replay.streams.reassembly import Limits, Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
+from ...rows import each_row
 from ..packetiser import SYN, Flow, Segment, conversation, exchanges, request
 from .reassembled import read, read_sorted, written
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 
 
-@pytest.mark.parametrize(("name", "count"), [("controller-4.3.1", 1726), ("brokers-4.3.1", 931)])
-@pytest.mark.parametrize("ports", [(), (19093, 19192, 19292)], ids=["found", "named"])
+@each_row(("name", "count"), [("controller-4.3.1", 1726), ("brokers-4.3.1", 931)])
+@each_row("ports", {"found": (), "named": (19093, 19192, 19292)})
 def test_real_captures_have_the_frames_that_tshark_finds_in_any_chunks(
     name: str, count: int, ports: tuple[int, ...]
 ) -> None:

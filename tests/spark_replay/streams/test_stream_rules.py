@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from ...rows import each_row
 from ..packetiser import (
     ACK,
     FIN,
@@ -42,7 +43,7 @@ def from_client(segments: list[Segment]) -> list[int]:
     return [index for index, each in enumerate(segments) if each.from_client and each.payload]
 
 
-@pytest.mark.parametrize("flow", [FLOW, FLOW_6], ids=["IPv4", "IPv6"])
+@each_row("flow", {"IPv4": FLOW, "IPv6": FLOW_6})
 def test_a_conversation_is_its_frames_with_partners_and_latency(tmp_path: Path, flow: Flow) -> None:
     rows, events = read(written(tmp_path / "x.pcap", conversation(SAID, flow, closes=True)))
     assert bodies(rows) == [each.frame for each in SAID if each.from_client]
@@ -70,8 +71,8 @@ def test_a_response_captured_before_its_request_is_paired_all_the_same(tmp_path:
     assert [row["pair_status"] for row in rows] == ["paired", "paired"]
 
 
-@pytest.mark.parametrize("version", [3, 8, 9, 12])
-@pytest.mark.parametrize("acks", [0, 1, -1])
+@each_row("version", [3, 8, 9, 12])
+@each_row("acks", [0, 1, -1])
 def test_a_produce_request_with_acks_0_waits_for_no_response(tmp_path: Path, version: int, acks: int) -> None:
     transactional_id = b"\0" if version >= 9 else b"\xff\xff"
     body = transactional_id + acks.to_bytes(2, signed=True) + bytes(40)
@@ -193,12 +194,12 @@ def test_without_ports_the_side_that_makes_requests_is_the_client(tmp_path: Path
     assert len(rows) == 6
 
 
-@pytest.mark.parametrize(
+@each_row(
     "first",
     [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"SSH-2.0-OpenSSH\r\n", b"\0\0\0\x2c" + b"?" * 44, b"\x10\0\0\0 mongo" * 9],
 )
-@pytest.mark.parametrize("ports", [(), (9093,)])
-@pytest.mark.parametrize("opens", [True, False])
+@each_row("ports", [(), (9093,)])
+@each_row("opens", [True, False])
 def test_other_protocols_make_no_frames(tmp_path: Path, first: bytes, ports: tuple[int, ...], opens: bool) -> None:
     segments = conversation(SAID, opens=opens)
     said = [
@@ -215,8 +216,8 @@ def test_zookeeper_traffic_makes_no_frames_unless_its_port_is_given(tmp_path: Pa
     assert read(written(tmp_path / "x.pcap", said), ports=())[0] == []
 
 
-@pytest.mark.parametrize("ports", [(), (9093,)])
-@pytest.mark.parametrize("opens", [True, False])
+@each_row("ports", [(), (9093,)])
+@each_row("opens", [True, False])
 def test_tls_is_opaque(tmp_path: Path, ports: tuple[int, ...], opens: bool) -> None:
     record = b"\x16\x03\x01\x02\x00" + Random(1).randbytes(512)
     segments = [each._replace(payload=record if each.payload else b"") for each in conversation(SAID, opens=opens)]
@@ -242,7 +243,7 @@ def test_sasl_authenticate_requests_are_ordinary_frames(tmp_path: Path) -> None:
     assert [row["api_key"] for row in rows if not row["is_response"]] == [17, 36, 63]
 
 
-@pytest.mark.parametrize("length", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\0", b"GET "])
+@each_row("length", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\0", b"GET "])
 def test_reports_impossible_length_and_resumes_at_next_segment(tmp_path: Path, length: bytes) -> None:
     segments = conversation(SAID)
     at = from_client(segments)[1]

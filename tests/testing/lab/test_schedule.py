@@ -17,6 +17,8 @@ from mockraft.testing.lab.schedule import (
 from mockraft.wire.json_form import Tree
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 
+from ...rows import each_row
+
 SEEN = {Sender("BrokerHeartbeat", 1): 6, Sender("CreateTopics", None): 1, Sender("Fetch", 1): 9}
 
 
@@ -71,7 +73,7 @@ def test_requests_are_counted_by_sender() -> None:
     assert observed(journal) == {Sender("Fetch", 1): 2, Sender("Fetch", None): 1}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", list(KINDS))
 def test_every_kind_is_a_stub(kind: str) -> None:
     disturbance = Disturbance(kind, Sender("BrokerHeartbeat", 1), 3, 100 if KINDS[kind].is_delay else 0)
     stub = Stub.from_json(disturbance.to_stub("lab-1"))

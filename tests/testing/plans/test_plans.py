@@ -12,6 +12,8 @@ from mockraft.releases import release
 from mockraft.testing.plan import PlanError, PlanOutcome, read_plan, steps_of
 from mockraft.testing.plan.picture import write_page
 
+from ...rows import each_row
+
 
 @pytest.fixture
 def twin(tmp_path: Path) -> Iterator[SyncController]:
@@ -319,7 +321,7 @@ def test_the_page_draws_what_partitions_lack(twin: SyncController, tmp_path: Pat
     assert offline[4].endswith(": single-0")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "error"),
     [
         (None, "a plan is a list of steps"),

@@ -1,14 +1,14 @@
 """The inputs that fuzzing has found break no reader; new ones are found with `make fuzz`."""
 
-import pytest
-
 from tools.fuzzing.corpus import file_of, read_corpus
 from tools.fuzzing.targets import TARGETS
+
+from ...rows import each_row
 
 CORPUS_BYTES_MAX = 150_000
 
 
-@pytest.mark.parametrize("target", sorted(TARGETS))
+@each_row("target", sorted(TARGETS))
 def test_committed_inputs_break_no_reader(target: str) -> None:
     inputs = read_corpus(target)
     assert inputs

@@ -9,6 +9,8 @@ from mockraft.releases import SUPPORTED
 from tools.matrix import captured, controllers, page
 from tools.pages.marked_text import marked
 
+from ...rows import each_row
+
 pytestmark = pytest.mark.one_python
 
 FROM_LIBRDKAFKA = {f"rdkafka: MetadataRequest v{version}: 3 bytes too many, paired" for version in (12, 13)}
@@ -26,14 +28,14 @@ def test_every_release_has_a_capture_and_a_compared_controller() -> None:
     assert [row["kafka"] for row in controllers.read()] == [*SUPPORTED]
 
 
-@pytest.mark.parametrize("row", controllers.read(), ids=lambda row: row["kafka"])
+@each_row("row", controllers.read())
 def test_controllers_were_compared_with_the_kept_runs_and_equal_them(row: controllers.Row) -> None:
     """`make matrix ARGS=controllers` compares anew."""
     assert row["cases"] == len(baseline.read(f"kafka-{row['kafka']}").verdicts)
     assert row["differing"] == []
 
 
-@pytest.mark.parametrize("row", captured.read(), ids=lambda row: row["kafka"])
+@each_row("row", captured.read())
 def test_captures_of_real_clusters_are_decoded_as_tshark_and_kio_do(row: captured.Row) -> None:
     judged = captured.judge(captured.capture_of(row["kafka"]), row["ports"])
     assert judged.items() <= row.items()

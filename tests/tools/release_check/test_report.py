@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from mockraft.kafka.jars import KafkaUnavailableError
 
 from tools.release_check.report import (
@@ -19,6 +18,8 @@ from tools.release_check.report import (
     summary,
     table,
 )
+
+from ...rows import each_row
 
 
 def passes(subject: str) -> Findings:
@@ -42,7 +43,7 @@ def results_of(*runs: Callable[[str], Findings], after: tuple[str, ...] = ()) ->
     return run_steps(steps, "4.5.0", lambda line: None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("run", "verdict", "line"),
     [
         (passes, StepVerdict.PASSED, "all of 4.5.0"),
@@ -60,7 +61,7 @@ def test_an_error_that_nobody_foresaw_has_its_traceback_in_the_report() -> None:
     assert 'return Findings(f"{int(subject)}")' in as_markdown(results_of(breaks), "Kafka 4.5.0")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("runs", "code"),
     [((passes, passes), 0), ((passes, fails), 1), ((passes, lacks_java), 2), ((lacks_java, breaks), 1)],
 )

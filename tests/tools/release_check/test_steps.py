@@ -21,6 +21,7 @@ from tools.release_check.report import FailedError
 from tools.release_check.steps import fetch_jars, generate_code, read_classes, run_broker
 from tools.release_check.subject import Subject
 
+from ...rows import each_row
 from ...wire.conftest import Answer
 
 JARS = ("kafka-clients", "kafka-metadata", "kafka-raft", "kafka_2.13")
@@ -131,7 +132,7 @@ def test_messages_that_cannot_be_generated_are_a_failure(tmp_path: Path) -> None
         generate_code(subject("4.5.0", tmp_path))
 
 
-@pytest.mark.parametrize(("version", "served"), [("4.3.0", "4.3"), ("4.5.0-rc0", "4.4"), ("4.4.1", "4.4")])
+@each_row(("version", "served"), [("4.3.0", "4.3"), ("4.5.0-rc0", "4.4"), ("4.4.1", "4.4")])
 def test_mockraft_serves_the_release_itself_or_the_newest(tmp_path: Path, version: str, served: str) -> None:
     assert subject(version, tmp_path).served.name == served
 
@@ -171,7 +172,7 @@ def test_cases_with_another_outcome_are_a_failure_and_listed_first() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "what"),
     [
         (Answer(b"\x00\x05", {"throttleTimeMs": 5}, ""), "WireError"),

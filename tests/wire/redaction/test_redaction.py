@@ -37,6 +37,8 @@ from mockraft.wire.redaction.secret_fields import (
 )
 from mockraft.wire.schema_files import StructSpec
 
+from ...rows import each_row
+
 SECRET = "hunter2-Überpasswort"
 RAW = SECRET.encode()
 KEY = "ssl.key.password"
@@ -207,7 +209,7 @@ def test_masked_batches_can_be_read() -> None:
     assert masked_batches(plain) is plain
 
 
-@pytest.mark.parametrize("cut", [1, 40, 70, len(BATCHES) - 1])
+@each_row("cut", [1, 40, 70, len(BATCHES) - 1])
 def test_masks_the_part_of_a_batch(cut: int) -> None:
     whole = masked_batches(BATCHES)
     assert masked_batches(BATCHES + BATCHES[:cut]) == whole + b"*" * cut
@@ -231,9 +233,7 @@ def test_masks_a_body_that_cannot_be_read(message: Message) -> None:
     assert len(hidden) == len(frame)
 
 
-@pytest.mark.parametrize(
-    "frame", [b"", b"\0", b"\0alice\0hunter2", b"\0A\0hunter2", b"GET / HTTP/1.1", b"\x7f\xff\0\0"]
-)
+@each_row("frame", [b"", b"\0", b"\0alice\0hunter2", b"\0A\0hunter2", b"GET / HTTP/1.1", b"\x7f\xff\0\0"])
 def test_masks_a_frame_that_may_be_anything(frame: bytes) -> None:
     assert masked_request(frame) == b"*" * len(frame)
 
@@ -266,7 +266,7 @@ def test_every_record_that_may_hold_secrets_is_found_by_its_frame() -> None:
     assert prefixes == set(RECORD_PREFIXES)
 
 
-@pytest.mark.parametrize("size", [1, 20, 60, 100, 9_000, 30_000])
+@each_row("size", [1, 20, 60, 100, 9_000, 30_000])
 def test_records_with_secrets_are_found_whatever_their_length(size: int) -> None:
     change = records.PartitionChangeRecord(isr=[1, 2, 3], leader=2)
     config = records.ConfigRecord(resource_type=4, resource_name="1", name=KEY, value="x" * size)

@@ -14,6 +14,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
 
 from ....conftest import Cluster
+from ....rows import each_row
 
 MANY = 10_001
 
@@ -109,7 +110,7 @@ def expected(*inputs: object) -> BrokerState:
     raise AssertionError(f"the table has no row for {inputs}")
 
 
-@pytest.mark.parametrize("current", BrokerState)
+@each_row("current", BrokerState)
 def test_next_state_is_the_tables_for_every_heartbeat(current: BrokerState) -> None:
     for flags in product((False, True), repeat=5):
         want_fence, want_shut_down, is_caught_up, leads_any, others_passed_shutdown = flags
@@ -129,7 +130,7 @@ def test_every_row_of_the_table_is_reached() -> None:
     assert reached == set(BrokerState)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "is_fenced", "should_shut_down"),
     [(FENCED, True, False), (UNFENCED, False, False), (CONTROLLED_SHUTDOWN, False, False), (SHUTDOWN_NOW, True, True)],
 )

@@ -17,6 +17,7 @@ from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 
 from ....conftest import Cluster
+from ....rows import each_row
 
 
 def test_a_session_of_one_epoch_lasts_the_timeout_and_not_a_millisecond_longer() -> None:
@@ -290,9 +291,7 @@ def states(cluster: Cluster, topic_id: bytes) -> tuple[Any, ...]:
     return partition.leader, partition.isr, partition.elr, partition.last_known_elr
 
 
-@pytest.mark.parametrize(
-    ("level", "without_leader"), [(30, (-1, (), (2,), (2,))), (20, (-1, (2,), (), ()))], ids=["elr", "no elr"]
-)
+@each_row(("level", "without_leader"), {"elr": (30, (-1, (), (2,), (2,))), "no elr": (20, (-1, (2,), (), ()))})
 def test_the_life_of_two_replicas_is_as_seen_on_a_real_controller(
     new_cluster: type[Cluster], level: int, without_leader: tuple[Any, ...]
 ) -> None:

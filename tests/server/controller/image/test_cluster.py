@@ -25,6 +25,7 @@ from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 from ....conftest import uuid
+from ....rows import each_row
 
 A, B, C = uuid(1), uuid(2), uuid(3)
 
@@ -53,7 +54,7 @@ def test_directories_are_sorted_as_java_does_with_the_top_bit_first() -> None:
     assert image_with_broker(log_dirs=[low, high]).cluster.brokers[1].log_dirs == (high, low)
 
 
-@pytest.mark.parametrize(("fenced", "is_fenced"), [(1, True), (-1, False), (0, True)])
+@each_row(("fenced", "is_fenced"), [(1, True), (-1, False), (0, True)])
 def test_fencing_changes_only_on_request(fenced: int, is_fenced: bool) -> None:
     assert changed(fenced=fenced).fenced is is_fenced
 
@@ -63,22 +64,21 @@ def test_controlled_shutdown_is_entered_and_outlives_fencing() -> None:
     assert changed(in_controlled_shutdown=1, fenced=1).is_active is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "log_dirs", "cordoned"),
-    [
-        ({"log_dirs": []}, (A, B), (A,)),
-        ({"log_dirs": [B]}, (B,), (A,)),
-        ({"cordoned_log_dirs": None}, (A, B), (A,)),
-        ({"cordoned_log_dirs": []}, (A, B), ()),
-    ],
-    ids=["no directories: no change", "directories", "null: no change", "nothing cordoned"],
+    {
+        "no directories: no change": ({"log_dirs": []}, (A, B), (A,)),
+        "directories": ({"log_dirs": [B]}, (B,), (A,)),
+        "null: no change": ({"cordoned_log_dirs": None}, (A, B), (A,)),
+        "nothing cordoned": ({"cordoned_log_dirs": []}, (A, B), ()),
+    },
 )
 def test_directories_after_a_change(fields: Any, log_dirs: tuple[bytes, ...], cordoned: tuple[bytes, ...]) -> None:
     broker = changed(**fields)
     assert (broker.log_dirs, broker.cordoned_log_dirs) == (log_dirs, cordoned)
 
 
-@pytest.mark.parametrize(("record", "fenced"), [(FenceBrokerRecord, True), (UnfenceBrokerRecord, False)])
+@each_row(("record", "fenced"), [(FenceBrokerRecord, True), (UnfenceBrokerRecord, False)])
 def test_old_fencing_records_are_understood(
     record: type[FenceBrokerRecord | UnfenceBrokerRecord], fenced: bool
 ) -> None:
@@ -100,7 +100,7 @@ def test_directories_belong_to_the_broker_that_registered_them_last() -> None:
     assert image == Image()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("log_dirs", "cordoned", "usable"),
     [
         ([], [A], True),
@@ -117,9 +117,7 @@ def test_a_broker_with_all_directories_cordoned_takes_no_new_replicas(
     assert broker.has_uncordoned_log_dirs is usable
 
 
-@pytest.mark.parametrize(
-    ("log_dirs", "directory"), [([], directory_ids.MIGRATING), ([A], A), ([A, B], directory_ids.UNASSIGNED)]
-)
+@each_row(("log_dirs", "directory"), [([], directory_ids.MIGRATING), ([A], A), ([A, B], directory_ids.UNASSIGNED)])
 def test_new_replica_is_placed_in_the_only_directory(log_dirs: list[bytes], directory: bytes) -> None:
     assert image_with_broker(log_dirs=log_dirs).cluster.default_dir(1) == directory
 
@@ -128,7 +126,7 @@ def test_a_new_replica_of_an_unknown_broker_is_unassigned() -> None:
     assert Image().cluster.default_dir(1) == directory_ids.UNASSIGNED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("log_dirs", "directory", "online"),
     [
         ([A], A, True),
@@ -143,7 +141,7 @@ def test_which_directories_are_online(log_dirs: list[bytes], directory: bytes, o
     assert image_with_broker(log_dirs=log_dirs).cluster.brokers[1].has_online_dir(directory) is online
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("directory", "reserved"),
     [
         (bytes(16), True),
@@ -193,7 +191,7 @@ def test_change_record_replaces_only_named_fields_and_counts_itself() -> None:
     assert change(image).partition_epoch == 10
 
 
-@pytest.mark.parametrize(("leader", "leader_epoch"), [(-2, 4), (1, 5), (2, 5), (-1, 5)])
+@each_row(("leader", "leader_epoch"), [(-2, 4), (1, 5), (2, 5), (-1, 5)])
 def test_the_leader_epoch_grows_whenever_a_leader_is_named_even_the_same(leader: int, leader_epoch: int) -> None:
     assert change(image_with_partition(), leader=leader).leader_epoch == leader_epoch
 

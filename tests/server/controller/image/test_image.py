@@ -14,6 +14,7 @@ from mockraft.wire.records.register_broker_record import BrokerEndpoint, BrokerF
 from mockraft.wire.records.register_controller_record import ControllerEndpoint, ControllerFeature
 
 from ....conftest import uuid
+from ....rows import each_row
 
 METADATA_RECORD_TYPES = 27
 
@@ -102,14 +103,14 @@ def test_every_metadata_record_type_is_applied_or_not_modelled_with_a_reason() -
     assert all(NOT_MODELLED.values())
 
 
-@pytest.mark.parametrize("name", sorted(NOT_MODELLED))
+@each_row("name", sorted(NOT_MODELLED))
 def test_unmodelled_record_is_ignored(name: str) -> None:
     image = full_image()
     image.apply(record(name), 99)
     assert image == full_image()
 
 
-@pytest.mark.parametrize("level", sorted(release().metadata_versions))
+@each_row("level", sorted(release().metadata_versions))
 def test_an_image_survives_a_round_trip_through_records(level: int) -> None:
     image = full_image(level)
     result = [decode(encode(*record_at)) for record_at in image.to_records(level)]
@@ -142,7 +143,7 @@ def test_metadata_version_is_the_first_record() -> None:
     assert [record_at.record.name for record_at in image.to_records(25)] == ["metadata.version", "group.version"]
 
 
-@pytest.mark.parametrize("level", [7, 14, 16, 22, 29])
+@each_row("level", [7, 14, 16, 22, 29])
 def test_omits_fields_unknown_to_a_lower_level(level: int) -> None:
     result = [decode(encode(*record_at)).record for record_at in full_image(30).to_records(level)]
     image = image_of(*result)
@@ -207,7 +208,7 @@ def test_an_aborted_transaction_never_was() -> None:
     assert image == Image()
 
 
-@pytest.mark.parametrize(("before", "name"), [([], "EndTransactionRecord"), (["Begin"], "BeginTransactionRecord")])
+@each_row(("before", "name"), [([], "EndTransactionRecord"), (["Begin"], "BeginTransactionRecord")])
 def test_a_transaction_that_does_not_begin_and_end_is_refused(before: list[str], name: str) -> None:
     image = image_of(*(record(f"{each}TransactionRecord") for each in before))
     with pytest.raises(ReplayError, match=r"^a transaction "):

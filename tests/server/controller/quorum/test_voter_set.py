@@ -18,6 +18,8 @@ from mockraft.server.controller.quorum.voter_set import (
 )
 from mockraft.wire import record_batch, uuids
 
+from ....rows import each_row
+
 DIRECTORY_ID = bytes.fromhex("e4503f1825d64cdaab2eba68c7a3116d")
 OTHER_ID = bytes(range(16))
 
@@ -120,7 +122,7 @@ def test_voters_are_read_as_initial_controllers() -> None:
     assert found.nodes[1] == VoterNode(ReplicaKey(1, OTHER_ID), (VoterEndpoint("C", "a", 9093),))
 
 
-@pytest.mark.parametrize("text", ["", "1", "1@a", "x@a:1", "1@:1", "1@a:0", "1@a:99999", "1@a:1:x", "1@a:1,1@b:2"])
+@each_row("text", ["", "1", "1@a", "x@a:1", "1@:1", "1@a:0", "1@a:99999", "1@a:1:x", "1@a:1,1@b:2"])
 def test_records_without_voters_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_voters(text, "C")

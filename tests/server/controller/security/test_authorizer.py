@@ -10,6 +10,8 @@ from mockraft.server.controller.security.acl_types import AclOperation, PatternT
 from mockraft.server.controller.security.acls import Authorizer
 from mockraft.wire import error_codes
 
+from ....rows import each_row
+
 HOST = "10.0.0.1"
 
 
@@ -58,7 +60,7 @@ def test_a_denial_counts_before_an_allowance_wherever_either_stands() -> None:
         assert not allows(index_of(denial, entry(resource_name="*"), entry(resource_name="orders")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "pattern", "resource", "matches"),
     [
         ("orders", PatternType.LITERAL, "orders", True),

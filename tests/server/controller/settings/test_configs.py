@@ -20,6 +20,7 @@ from mockraft.wire.records.config_record import ConfigRecord
 
 from ....configs import config_record
 from ....conftest import Cluster
+from ....rows import each_row
 
 
 def alter(cluster: Cluster, kind: int, name: str, **changes: tuple[int, str | None]) -> dict[str, str | None]:
@@ -199,7 +200,7 @@ def test_client_metrics_have_an_interval_and_patterns(topic: Cluster, key: str, 
         assert refusal(topic, CLIENT_METRICS, "m", **change)[0] == code
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("release", "key", "value", "message"),
     [
         ("4.4", "consumer.heartbeat.interval.ms", "5001", None),
@@ -288,7 +289,7 @@ def test_the_smallest_and_the_largest_lag_of_compaction_may_be_equal(topic: Clus
                 validate_topic("t", values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "value", "reason"),
     [
         ("consumer.heartbeat.interval.ms", "4999", "must be in the range 5000 to 15000 inclusive"),

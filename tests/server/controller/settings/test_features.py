@@ -4,6 +4,8 @@ import pytest
 from mockraft.releases import metadata_version, release
 from mockraft.server.controller.settings import features
 
+from ....rows import each_row
+
 IN_4_3 = {
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
@@ -24,7 +26,7 @@ def test_names_every_level_from_7_to_33() -> None:
     assert (versions[7].name, versions[17].name, versions[33].name) == ("3.3-IV3", "3.7-IV2", "4.4-IV2")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "level"),
     [("4.3-IV0", 30), ("30", 30), ("4.3", 30), ("4.4.0", 33), ("3.9", 21), ("4.1", 27), ("3.3-IV3", 7), ("3.7.2", 19)],
 )
@@ -32,19 +34,19 @@ def test_reads_a_version_as_kafka_does(text: str, level: int) -> None:
     assert features.metadata_version_level(text, release()) == level
 
 
-@pytest.mark.parametrize("text", ["6", "34", "4.5-IV0", "4", "", "IV0", "-1"])
+@each_row("text", ["6", "34", "4.5-IV0", "4", "", "IV0", "-1"])
 def test_refuses_a_version_that_the_release_does_not_have(text: str) -> None:
     with pytest.raises(ValueError, match=r"metadata\.version|feature level"):
         features.metadata_version_level(text, release())
 
 
-@pytest.mark.parametrize("text", ["3.0", "1", "3.3-IV2", "4.4"])
+@each_row("text", ["3.0", "1", "3.3-IV2", "4.4"])
 def test_lists_only_versions_that_a_new_log_of_the_release_can_begin_with(text: str) -> None:
     with pytest.raises(ValueError, match=rf"^Unknown metadata.version '{text}'. Supported .* are: 3.3-IV3, .*3.9-IV0$"):
         features.metadata_version_level(text, release("3.9"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("level", "register_broker", "partition"),
     [(7, 1, 0), (8, 2, 0), (16, 2, 0), (17, 3, 1), (22, 3, 1), (23, 3, 2), (29, 3, 2), (30, 4, 2)],
 )
@@ -55,7 +57,7 @@ def test_record_versions_follow_the_level(level: int, register_broker: int, part
     assert versions.get("RegisterControllerRecord") == (0 if level >= 15 else None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("level", "expected"),
     [
         (7, {}),
@@ -120,7 +122,7 @@ def test_min_insync_replicas_is_the_given_default_where_replicas_may_be_eligible
     assert config.value == "2"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("level", "chosen", "why"),
     [
         (30, {"no.such.feature": 1}, "Unsupported feature: no.such.feature. Supported features are: eligible.leader"),
@@ -139,7 +141,7 @@ def test_refuses_features_that_the_release_or_level_does_not_have(level: int, ch
         features.initial_levels(release(), level, chosen)
 
 
-@pytest.mark.parametrize(("level", "kraft_version"), [(7, 0), (20, 0), (21, 1), (30, 1)])
+@each_row(("level", "kraft_version"), [(7, 0), (20, 0), (21, 1), (30, 1)])
 def test_kraft_version_1_comes_with_3_9(level: int, kraft_version: int) -> None:
     assert features.default_kraft_version(level) == kraft_version
 

@@ -6,6 +6,7 @@ import pytest
 from mockraft.server.controller.topics.elections import Candidates, Elected, ElectionType, elect
 
 from ....conftest import Cluster
+from ....rows import each_row
 
 ONLINE, PREFERRED, UNCLEAN = ElectionType.ONLINE, ElectionType.PREFERRED, ElectionType.UNCLEAN
 
@@ -43,7 +44,7 @@ def test_elects(election: ElectionType, alive: set[int], fields: dict[str, Any],
     assert found(election, alive, **fields) == elected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [
         {"elr_enabled": False},

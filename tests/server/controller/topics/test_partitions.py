@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
 from mockraft.releases import Behaviour, metadata_version
 from mockraft.server.controller.image.topics import RECOVERING, Partition
 from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partitions import PartitionChange, PartitionRules
 from mockraft.wire.message import field_names
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+
+from ....rows import each_row
 
 TOPIC_ID = bytes(15) + b"\x77"
 DIRS = {broker_id: bytes(14) + b"\x01" + bytes([broker_id]) for broker_id in range(20)}
@@ -161,7 +162,7 @@ def test_without_elr_the_last_member_stays_in_the_isr() -> None:
 # 7: epoch bump for a shrinking ISR
 
 
-@pytest.mark.parametrize(("level", "leader"), [(11, {"leader": 1}), (12, {})])
+@each_row(("level", "leader"), [(11, {"leader": 1}), (12, {})])
 def test_old_brokers_see_a_shrinking_isr_by_a_new_leader_epoch(level: int, leader: dict[str, int]) -> None:
     assert built(partition(), level=level, elr=False, isr=[1, 2]) == {"isr": [1, 2], **leader}
 
@@ -197,7 +198,7 @@ def test_directories_are_not_written_below_their_level() -> None:
 # 10: version
 
 
-@pytest.mark.parametrize(("level", "version"), [(7, 0), (16, 0), (17, 1), (22, 1), (23, 2), (30, 2)])
+@each_row(("level", "version"), [(7, 0), (16, 0), (17, 1), (22, 1), (23, 2), (30, 2)])
 def test_the_record_has_the_version_of_the_level(level: int, version: int) -> None:
     record_at = change(partition(), level=level, elr=False, isr=[1]).build()
     assert record_at is not None

@@ -10,6 +10,7 @@ from mockraft.server.controller.topics.racks import Rack, UsableBroker, in_racks
 from mockraft.wire import error_codes
 
 from ....conftest import Cluster
+from ....rows import each_row
 
 NONE_USABLE = "All brokers are currently fenced, or have all their log directories cordoned."
 
@@ -19,7 +20,7 @@ def brokers(*racks: str | None, fenced: Collection[int] = ()) -> list[Rack]:
     return in_racks(UsableBroker(broker_id, rack, broker_id in fenced) for broker_id, rack in enumerate(racks))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_replicas_spread_evenly_over_racks_whose_leaders_rotate(seed: int) -> None:
     assert all(len(set(replicas)) == 5 for replicas in place(brokers(*"abcabc", None), 50, 5, Random(seed)))
     placed = place(brokers(*"aabbcc"), 30, 4, Random(seed))
@@ -32,7 +33,7 @@ def test_replicas_spread_evenly_over_racks_whose_leaders_rotate(seed: int) -> No
     assert sorted(leaders[:3]) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_a_rack_of_fenced_brokers_leaves_its_turn_to_lead_to_the_next(seed: int) -> None:
     placed = place(brokers(*"abcdef", fenced=(2, 4)), 4, 6, Random(seed))
     assert {replicas[0] for replicas in placed} <= {0, 1, 3, 5}
@@ -40,7 +41,7 @@ def test_a_rack_of_fenced_brokers_leaves_its_turn_to_lead_to_the_next(seed: int)
     assert sorted(followers) == list("abcdef")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_a_rack_gives_its_fenced_brokers_last(seed: int) -> None:
     placed = place(brokers(*"aaaa", fenced=(0, 1)), 20, 3, Random(seed))
     assert all({2, 3} < set(replicas) for replicas in placed)
@@ -66,7 +67,7 @@ def test_one_unfenced_broker_leads_all() -> None:
     assert {replicas[0] for replicas in placed} == {0}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usable", "factor", "message"),
     [
         (brokers("a"), 0, "Invalid replication factor 0: the replication factor must be positive."),

@@ -14,6 +14,8 @@ from mockraft.server.stubs.faults.fault import ClientEnd, End, Fault, Toxic
 from mockraft.server.stubs.faults.pipe import DUE_ITEMS_MAX, Pipe
 from mockraft.server.stubs.faults.registry import Faults
 
+from ....rows import each_row
+
 CLIENT = ClientEnd("client", 1, 7, "CONTROLLER", 3000, "127.0.0.1")
 
 
@@ -125,7 +127,7 @@ def test_latency_delays_each_chunk_by_its_draw_and_keeps_the_order() -> None:
     assert len(set(delays)) > 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "params", "chunks", "expected"),
     [
         ("latency", {"latency_ms": 100}, [b"last words", None], [(100, b"last words"), (100, End.CLOSE)]),
@@ -203,7 +205,7 @@ def test_removed_toxic_releases_its_bytes_in_order() -> None:
     assert late.is_idle
 
 
-@pytest.mark.parametrize("kind", ["half_open", "truncate"])
+@each_row("kind", ["half_open", "truncate"])
 def test_stream_with_lost_bytes_stays_broken_after_removal(kind: str) -> None:
     of = pipe(fault(kind, **({"bytes": 1} if kind == "truncate" else {})))
     of.push(b"some", 0)
@@ -238,7 +240,7 @@ def test_a_ramp_moves_toxics_that_are_at_work() -> None:
     assert run(late) == [(50, b"a")]
 
 
-@pytest.mark.parametrize("change", [lambda one: None, lambda one: one.ramped(1.0)])
+@each_row("change", [lambda one: None, lambda one: one.ramped(1.0)])
 def test_draws_differ_between_connections_and_not_between_runs(change: Callable[[Fault], None]) -> None:
     of = fault("corrupt", probability=0.5, seed=4)
     change(of)

@@ -12,6 +12,8 @@ from mockraft.server.stubs.faults.chaos import chaos
 from mockraft.server.stubs.faults.fault import REQUIRED, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
 
+from ....rows import each_row
+
 
 def latency(**step: Any) -> dict[str, Any]:
     return {**step, "fault": {"kind": "latency", "params": {"latencyMs": 100, "jitterMs": 10}}}
@@ -102,7 +104,7 @@ def test_plans_that_are_run_again_and_again_leave_no_faults_behind() -> None:
     assert faults.all == [mine]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "complaint"),
     [
         ({"at": 1}, "a plan must be a list of steps"),
@@ -168,7 +170,7 @@ def test_a_preset_gets_a_broker_and_only_when_it_is_named(monkeypatch: pytest.Mo
         chaos(seed=1, kinds=["hit"], length_ms=600_000)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "complaint"),
     [
         ({}, r"chaos\.seed: is required"),

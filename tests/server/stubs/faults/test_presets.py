@@ -20,6 +20,7 @@ from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_request import ReplicaState
 
 from ....fetches import fetch_request, snapshot_request
+from ....rows import each_row
 from ...state.conftest import directory, registered
 
 ROOT = Path(__file__).parents[4]
@@ -304,7 +305,7 @@ def test_the_page_lists_every_preset_as_it_is() -> None:
     assert table() in (ROOT / "docs" / "how-to" / "faults" / "presets.md").read_text()
 
 
-@pytest.mark.parametrize("kind", PRESET_KINDS, ids=lambda kind: kind.name)
+@each_row("kind", PRESET_KINDS)
 def test_every_preset_has_a_test_with_a_real_broker(kind: Any) -> None:
     file, name = kind.proof.split("::")
     text = (ROOT / "tests" / "real_kafka" / "presets" / file).read_text()

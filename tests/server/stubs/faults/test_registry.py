@@ -12,6 +12,8 @@ from mockraft.server.stubs.faults import presets
 from mockraft.server.stubs.faults.fault import REQUIRED, InForce, Kind, Parameter
 from mockraft.server.stubs.faults.registry import Faults
 
+from ....rows import each_row
+
 
 class Wire:
     """A node's sockets, counted."""
@@ -82,7 +84,7 @@ def test_a_fault_round_trips_its_fields_as_json() -> None:
         assert Faults().add_json(one.to_json()).to_json() == one.to_json()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "complaint"),
     [
         ({"kind": "latancy"}, "kind='latancy': there is no such kind of fault; did you mean latency?"),
