@@ -17,7 +17,6 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
-from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.errors import StorageError
 from mockraft.wire import api_keys, record_batch
@@ -190,30 +189,6 @@ async def test_a_killed_broker_leaves_no_mark_and_gives_its_directories_back() -
     again.node.storage.start()
     assert again.config.previous_broker_epoch == -1
     await again.close()
-
-
-async def test_two_brokers_on_one_directory_are_one_too_many(tmp_path: Path) -> None:
-    real = dataclasses.replace(config(str(tmp_path)), open_disk=RealDisk)
-    first, second = SimulatedBroker(real), SimulatedBroker(real)
-    first.node.storage.start()
-    with pytest.raises(BlockingIOError, match=f"another broker runs on this log directory.*{tmp_path}"):
-        async with second:
-            pass
-
-    assert first.logs.live() == list(first.logs.log_dirs)
-    await first.close()
-
-
-async def test_a_directory_that_cannot_be_read_is_offline_and_the_others_go_on(tmp_path: Path) -> None:
-    (tmp_path / "d0").mkdir()
-    (tmp_path / "d1").write_text("a file")
-    real = dataclasses.replace(config(str(tmp_path / "d0"), str(tmp_path / "d1")), open_disk=RealDisk)
-    broker = SimulatedBroker(real)
-    broker.node.storage.start()
-
-    assert [log_dir.path for log_dir in broker.logs.live()] == [str(tmp_path / "d0")]
-    assert "Not a directory" in str(broker.logs.log_dirs[1].offline)
-    await broker.close()
 
 
 async def test_the_registration_after_a_clean_shutdown_names_the_epoch_before(cluster: Any) -> None:

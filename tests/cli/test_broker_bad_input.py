@@ -87,19 +87,6 @@ def test_a_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
     assert (tmp_path / "d1").read_text() == "no directory"
 
 
-def test_a_loop_of_symlinks_and_an_unwritable_directory_are_named(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to(tmp_path / "b")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    for path in (tmp_path / "a", "/proc/mockraft/d1"):
-        assert_refused(broker(path), str(path))
-
-
-def test_one_directory_by_two_names_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "d1").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "d1")
-    assert_refused(broker(tmp_path / "d1", tmp_path / "link"), str(tmp_path / "d1"), str(tmp_path / "link"))
-
-
 def test_a_disk_without_room_is_named_and_keeps_no_half_a_file(tmp_path: Path) -> None:
     assert_refused(broker(tmp_path / "d1", file_bytes_max=10), str(tmp_path / "d1"))
     assert files_below(tmp_path) == []
@@ -128,13 +115,6 @@ def test_unformatted_directories_are_refused_with_the_format_command(tmp_path: P
     done = run(*always, "--log-dir", str(tmp_path / "d1"))
     assert_refused(done, str(tmp_path / "d1"), "mockraft format", "--format")
     assert not (tmp_path / "d1").exists()
-
-
-def test_directories_of_another_broker_or_cluster_are_refused(tmp_path: Path, formatted: Path) -> None:
-    shutil.copytree(formatted, tmp_path / "d1")
-    assert_refused(broker(tmp_path / "d1", more=("--id", "2")), str(tmp_path / "d1"), "2")
-    other = broker(tmp_path / "d1", more=("--cluster-id", "another-cluster"))
-    assert_refused(other, str(tmp_path / "d1"), "another-cluster")
 
 
 async def test_lock_refuses_a_second_broker_on_the_same_directory(tmp_path: Path) -> None:

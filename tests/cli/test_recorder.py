@@ -145,12 +145,3 @@ async def test_missing_upstream_is_reported(http: httpx.AsyncClient, nowhere: st
         await cluster_id(started["bootstrap"])
     events = (await http.get(f"/v1/recordings/{started['id']}")).json()["events"]
     assert events[0].startswith(f"cannot connect to {nowhere}: ")
-
-
-async def test_api_without_a_recorder_is_refused(controller: Controller) -> None:
-    transport = httpx.ASGITransport(app=create_app(controller))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-        assert (await http.get("/v1/recordings")).json() == {"recordings": []}
-        answer = await http.post("/v1/recordings", json={"upstream": "127.0.0.1:1"})
-    assert answer.status_code == 409
-    assert "without a recorder" in answer.json()["detail"]

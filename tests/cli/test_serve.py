@@ -168,13 +168,6 @@ def test_refuses_another_clusters_data_directory(serve: Callable[..., Served], t
     assert "Traceback" not in errors
 
 
-def test_refuses_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("not a directory")
-    code, errors = refusal("--port", "0", "--data-dir", str(path))
-    assert (code, str(path) in errors, "Traceback" in errors) == (4, True, False)
-
-
 def test_refuses_a_data_directory_in_use(serve: Callable[..., Served], tmp_path: Path) -> None:
     first = serve("--data-dir", str(tmp_path))
     code, errors = refusal("--port", "0", "--data-dir", str(tmp_path), "--cluster-id", first.cluster_id)

@@ -59,13 +59,6 @@ async def test_only_some_requests_fail_on_a_connection_that_is_slow_for_all() ->
             await connection.close()
 
 
-async def test_a_controller_that_was_down_answers_again_on_its_port() -> None:
-    async with Controller() as controller:
-        with controller.faults.down():
-            assert not await is_answered(controller)
-        assert await is_answered(controller)
-
-
 async def test_fault_planned_before_the_start_begins_with_it() -> None:
     clock = VirtualClock()
     controller = Controller(clock=clock)

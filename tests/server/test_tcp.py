@@ -115,19 +115,6 @@ async def test_a_parked_fetch_is_answered_by_the_clock() -> None:
         client_socket.close()
 
 
-async def test_one_connections_parked_request_delays_no_other(still_controller: Any) -> None:
-    never = allocation_api(lambda _, ctx, controller: Parked(ctx.now_ms + 3_600_000, lambda now_ms, expired: None))
-    async with listening(still_controller, never) as (listener, port):
-        stuck = await connected(port)
-        await asyncio.get_running_loop().sock_sendall(stuck, write_request(AllocateProducerIdsRequest(), 0, 1, "a"))
-        await until(lambda: listener.node.parked == 1)
-        other = await connected(port)
-        await asyncio.get_running_loop().sock_sendall(other, write_request(ApiVersionsRequest(), 0, 2, "b"))
-        assert len(await frames_until(other, 1)) == 1
-        stuck.close()
-        other.close()
-
-
 async def test_a_client_that_reads_late_gets_every_answer_in_order(still_controller: Any) -> None:
     async with listening(still_controller, filler(50_000)) as (_, port):
         client_socket = await connected(port, receive_bytes=16_384)
@@ -166,18 +153,6 @@ async def test_a_client_with_too_much_unread_is_closed(still_controller: Any) ->
         assert "write_bytes_max=200000" in listener.node.journal.closed()[0].reason
         await until(lambda: not listener.connections())
         greedy.close()
-
-
-async def test_refused_connections_are_closed_and_journalled() -> None:
-    async with Controller(connections_max=3) as controller:
-        sockets = [await connected(controller.port) for _ in range(5)]
-        await until(lambda: len(controller.journal.closed()) == 2)
-        assert {line.reason for line in controller.journal.closed()} == {
-            "refused: 3 connections are open, connections_max=3"
-        }
-        assert controller.running.node.connections == 3
-        for client_socket in sockets:
-            client_socket.close()
 
 
 async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:

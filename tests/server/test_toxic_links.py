@@ -152,31 +152,6 @@ async def test_disabled_fault_releases_its_bytes_and_is_removed(world: World, pl
     assert await world.answer(client) == plain
 
 
-async def test_bandwidth_carries_so_many_bytes_a_second(world: World, plain: bytes) -> None:
-    world.faults.add("bandwidth", bytes_per_second=100)
-    client = await world.asking()
-    await until(lambda: world.asked == 2)
-    for _ in range(50):
-        world.clock.advance(20)
-    assert await world.read(client, 100) == plain[:100]
-    assert silent(client)
-    world.clock.advance(len(plain) * 10)
-    assert await world.read(client, len(plain) - 100) == plain[100:]
-
-
-async def test_slices_arrive_one_after_the_other(world: World, plain: bytes) -> None:
-    fault = world.faults.add("slicer", average_size=10, delay_ms=5)
-    client = await world.asking()
-    assert await world.read(client, 10) == plain[:10]
-    await settle()
-    assert silent(client)
-    world.clock.advance(5)
-    assert await world.read(client, 10) == plain[10:20]
-    world.clock.advance(5 * len(plain))
-    assert await world.read(client, len(plain) - 20) == plain[20:]
-    assert fault.fired == 1
-
-
 async def test_half_open_connections_are_taken_and_never_answered(world: World, plain: bytes) -> None:
     fault = world.faults.add("half_open")
     client = await world.asking()
@@ -188,14 +163,6 @@ async def test_half_open_connections_are_taken_and_never_answered(world: World, 
     world.faults.remove(fault.id)
     assert await world.read(client, 1) == b""
     assert await world.answer(await world.connect()) == plain
-
-
-async def test_half_open_downstream_receives_without_responding(world: World, plain: bytes) -> None:
-    world.faults.add("half_open", direction="downstream")
-    client = await world.asking()
-    await until(lambda: world.asked == 2)
-    await settle()
-    assert silent(client)
 
 
 @pytest.mark.parametrize("kind", ["half_open", "reset_peer"])
@@ -222,51 +189,6 @@ async def test_limit_data_cuts_an_answer_in_the_middle(world: World, plain: byte
     assert await world.read(client, len(plain)) == plain[:17]
     await until(lambda: world.controller.journal.closed())
     assert "limit_data-1" in world.controller.journal.closed()[0].reason
-
-
-async def test_truncate_leaves_half_an_answer_on_an_open_connection(world: World, plain: bytes) -> None:
-    fault = world.faults.add("truncate", bytes=17)
-    client = await world.asking()
-    assert await world.read(client, 17) == plain[:17]
-    world.clock.advance(3_600_000)
-    await settle()
-    assert silent(client)
-    world.faults.enable(fault.id, False)
-    assert await world.read(client, 1) == b""
-
-
-async def test_corrupt_changes_bytes_the_same_way_in_the_same_run(world: World, plain: bytes) -> None:
-    async def garbled(seed: int) -> bytes:
-        fault = world.faults.add("corrupt", every_nth=9, seed=seed)
-        fault_chance = fault.rng
-        # Two runs of one world: the connection has another number, the run's draws are those of number 1.
-        fault.rng = lambda client, what: fault_chance(client._replace(connection=1), what)  # type: ignore[method-assign]
-        client = await world.asking()
-        data = await world.read(client, len(plain))
-        world.faults.remove(fault.id)
-        return data
-
-    first, again, other = await garbled(1), await garbled(1), await garbled(2)
-    assert first == again
-    assert first != other
-    assert [index for index in range(len(plain)) if plain[index] != first[index]] == list(range(8, len(plain), 9))
-
-
-async def test_duplicate_sends_a_response_twice(world: World, plain: bytes) -> None:
-    world.faults.add("duplicate")
-    client = await world.asking()
-    assert await world.read(client, 2 * len(plain)) == plain * 2
-
-
-async def test_slow_close_closes_late(world: World) -> None:
-    world.faults.add("slow_close", delay_ms=5_000)
-    client = await world.asking((1 << 31).to_bytes(4))
-    await until(lambda: world.controller.journal.closed())
-    world.clock.advance(4_999)
-    await settle()
-    assert silent(client)
-    world.clock.advance(1)
-    assert await world.read(client, 1) == b""
 
 
 async def test_slow_close_upstream_notices_a_clients_end_late(world: World) -> None:

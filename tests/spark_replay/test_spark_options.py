@@ -1,11 +1,8 @@
-"""Options, columns and benchmarks of the Spark sources, which need neither PySpark nor a JVM."""
+"""Options and columns of the Spark sources, which need neither PySpark nor a JVM."""
 
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +10,6 @@ from mockraft.spark_replay import schemas
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths, loaded_paths
 from mockraft.spark_replay.spark.options import LEVELS, OPTIONS, OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import UnsortedRunsError, checked_order
-from mockraft.wire import codec_path
 
 from ..rows import each_row
 
@@ -89,110 +85,6 @@ def test_a_load_has_one_path_or_several() -> None:
     assert loaded_paths({"paths": '["a", "b"]'}) == ["a", "b"]
     with pytest.raises(NoCaptureError, match="no path"):
         loaded_paths({})
-
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-MEBIBYTE = 1 << 20
-
-
-@pytest.fixture
-def spark_results(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    import spark_results
-
-    return spark_results
-
-
-def taken(spark_results: Any, seconds: float, cpu_seconds: float) -> Any:
-    return spark_results.Taken(seconds, cpu_seconds, 200 * MEBIBYTE, "")
-
-
-def measured(spark_results: Any) -> Any:
-    """Two rounds, of which Spark took a tenth and the core an eighth of tshark's time, and three sizes."""
-    results = spark_results.Results(2_000_000, 2, file_bytes=500_000_000, stream_bytes=350_000_000)
-    tshark, core = taken(spark_results, 40.0, 38.0), taken(spark_results, 5.0, 2.0)
-    results.pairs = [spark_results.Pair(tshark, core, 4.0) for _ in range(2)]
-    results.scaling = [(8.0, 14.0)] * 2
-    results.decoded = {
-        "without bodies": [400_000.0, 600_000.0],
-        "bodies as JSON": [320_000.0, 360_000.0],
-        "typed columns of Fetch": [800_000.0, 900_000.0],
-    }
-    results.add_cpu("bodies as JSON", {"java": 1.0, "python": 2.0}, {"java": 2.0, "python": 5.0})
-    results.shuffle_bytes = 60_000_000
-    results.workers = {10_000_000: {"python": 300 * MEBIBYTE, "java": 2000 * MEBIBYTE}}
-    for packets, seconds in ((100_000, 0.4), (1_000_000, 2.0), (10_000_000, 21.0)):
-        results.row(packets).update({"Spark": seconds, "core": seconds})
-    return results
-
-
-def test_gates_are_medians_of_ratios_and_cost_is_compared_between_the_two_largest_files(
-    spark_results: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(codec_path, "path", "pure")
-    gates = {gate.what: float(gate.measured) for gate in spark_results.result(measured(spark_results)).gates}
-    assert gates == {
-        "Spark, frames to Parquet on two cores: tshark's time ÷ Spark's": 10.0,
-        "core in one process: tshark's processor time ÷ the core's": 19.0,
-        "frames decoded, encoded again and compared per second, two cores": 500_000,
-        "the same, and stored with bodies as JSON, codec in Python": 340_000,
-        "typed columns of Fetch: time ÷ that of all bodies as JSON": 0.4,
-        "Spark, time on one core ÷ time on two": 1.75,
-        "memory of a Python worker of Spark, most, MiB": 300,
-        "Spark: cost of a packet in the largest file ÷ cost in the next smaller one": 1.05,
-        "core: cost of a packet in the largest file ÷ cost in the next smaller one": 1.05,
-    }
-
-
-@pytest.mark.parametrize(("json_per_s", "bound"), [(200_000.0, 0.5), (300_000.0, 0.5), (360_000.0, 0.6)])
-def test_typed_columns_take_half_of_the_time_that_json_may_take(
-    spark_results: Any, monkeypatch: pytest.MonkeyPatch, json_per_s: float, bound: float
-) -> None:
-    monkeypatch.setattr(codec_path, "path", "pure")
-    results = measured(spark_results)
-    results.decoded["bodies as JSON"] = [json_per_s] * 2
-    (gate,) = (gate for gate in spark_results.result(results).gates if gate.what.startswith("typed"))
-    assert gate.at_most == bound
-
-
-def test_c_codec_has_a_bound_of_its_own(spark_results: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec_path, "path", "speed")
-    gates = {gate.what: gate.holds for gate in spark_results.result(measured(spark_results)).gates}
-    assert not gates["the same, and stored with bodies as JSON, codec in C"]
-
-
-def test_share_of_the_jvm_is_that_of_its_processor_time(spark_results: Any) -> None:
-    jobs = next(table for table in spark_results.result(measured(spark_results)).tables if "jobs" in table.title)
-    assert jobs.rows == [["bodies as JSON", "340,000", "1.0", "3.0", "25 %"]]
-
-
-def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
-    of = measured(spark_results)
-    of.sessions, of.replays = 20, [5.0, 9.0]
-    (terabyte, shuffle, cores, replay) = spark_results.result(of).summary
-    assert "125 MB/s on two cores, 62 MB/s a core" in terabyte
-    assert "= 4.4 hours of a core: 5 cores for one hour, 27 for ten minutes" in terabyte
-    assert "0.12 of it" in shuffle
-    assert cores.endswith("packets: 8.0 s on two cores, 14.0 s on one.")
-    assert "5.0 s on two cores, 9.0 s on one, 1.80 times as much" in replay
-
-
-def test_missing_measurements_are_named_without_figure(spark_results: Any) -> None:
-    results = spark_results.Results(1000, 1, missing=["tshark (Debian package tshark)"])
-    results.pairs = [spark_results.Pair(None, taken(spark_results, 5.0, 4.0), 4.0)]
-    results.scaling = [(8.0, 14.0)]
-    made = spark_results.result(results)
-    assert made.summary[-1] == "Not measured: tshark (Debian package tshark)."
-    assert [gate.what for gate in made.gates] == ["Spark, time on one core ÷ time on two"]
-    assert type(made).from_json(made.to_json()) == made
-
-
-def test_help_names_commands_and_durations() -> None:
-    command = [sys.executable, "-B", str(BENCHMARKS / "spark.py"), "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "about eight minutes on a quiet machine" in done.stdout
-    assert "--minutes" in done.stdout
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "captured-tables.md").read_text()

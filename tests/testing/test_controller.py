@@ -107,13 +107,6 @@ def test_a_start_that_fails_leaves_no_thread_behind() -> None:
     assert {*threading.enumerate()} <= before
 
 
-def test_refuses_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("not a directory")
-    with pytest.raises(DataDirError):
-        Controller.sync(data_dir=path)
-
-
 def test_carries_on_from_its_data_directory(tmp_path: Path) -> None:
     with Controller.sync(data_dir=tmp_path) as controller:
         cluster_id, end = controller.cluster_id, controller.call(lambda: controller.running.controller.log.end_offset)

@@ -161,33 +161,6 @@ def test_unused_stubs_and_unexpected_requests_are_reported_with_near_misses(mock
     assert mockraft.strict
 
 
-def test_the_state_is_read_and_changed_by_commands(mockraft: SyncController) -> None:
-    mockraft.start_broker(1)
-    (broker,) = mockraft.state.brokers()
-    assert not broker.fenced
-    written = mockraft.state.append(
-        [
-            {
-                "type": "ConfigRecord",
-                "record": {"resourceType": 4, "resourceName": "1", "name": "log.retention.ms", "value": "7"},
-            }
-        ]
-    )
-    assert mockraft.state.metadata_log(written[0].offset, 1)[0].type == "ConfigRecord"
-    assert mockraft.state.configs()[-1].values == {"log.retention.ms": "7"}
-    with pytest.raises(ValueError, match="broker 9 is not registered"):
-        mockraft.state.fence(9)
-
-
-def test_time_is_moved_by_hand() -> None:
-    with Controller.sync(clock="virtual", session_timeout_ms=2000) as controller:
-        before = controller.now_ms
-        controller.advance(1500)
-        assert controller.now_ms == before + 1500
-    with pytest.raises(ValueError, match="say 'virtual'"):
-        Controller(clock="slow")  # type: ignore[arg-type]
-
-
 def test_kio_entities_do_for_messages(mockraft: SyncController) -> None:
     ready = KioResponse(
         throttle_time=i32Timedelta.parse(timedelta(0)),

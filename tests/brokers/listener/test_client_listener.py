@@ -23,7 +23,6 @@ from mockraft.wire.messages.metadata_request import MetadataRequest
 
 from ...budgets import budget
 from ...rows import each_row
-from ...waiting import until
 from ..conftest import running, started
 
 Serving = Callable[..., Any]
@@ -74,49 +73,6 @@ async def test_the_bound_port_is_registered_and_advertised(start: Serving) -> No
         assert broker.listener.bootstrap == f"{result.host}:{result.port}"
     finally:
         await connection.close()
-
-
-async def test_bad_bytes_close_the_connection_and_no_other(start: Serving) -> None:
-    broker = await start()
-    good = await client.connect(*address(broker))
-    assert await answered(broker, b"\xff\xff\xff\xff") == b""
-    assert "negative length" in broker.node.clients.closings[-1]
-    assert (await good.send(MetadataRequest(topics=[]))).brokers
-    await good.close()
-
-
-async def test_an_unfinished_request_and_a_sudden_end_leave_nothing(start: Serving) -> None:
-    broker = await start()
-    for data in (b"", metadata(1)[:9], metadata(1)):
-        _, writer = await asyncio.open_connection(*address(broker))
-        await until(lambda: broker.listener.connections)
-        writer.write(data)
-        writer.transport.abort()
-        await until(lambda: not broker.listener.connections)
-    assert broker.state is BrokerState.RUNNING
-
-
-async def test_a_client_that_does_not_read_is_not_read_from(start: Serving) -> None:
-    broker = await start()
-    with socket.socket() as peer:
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        peer.connect(address(broker))
-        peer.setblocking(False)
-        asked, sent = b"".join(metadata(number) for number in range(1000)), 0
-        stuck = 0
-        while stuck < 50:
-            try:
-                sent += peer.send(asked)
-                stuck = 0
-            except BlockingIOError:
-                stuck += 1
-                await asyncio.sleep(0.01)
-        (connection,) = broker.listener.connections.values()
-        assert connection.transport.get_write_buffer_size() < 1 << 18
-        other = await client.connect(*address(broker))
-        assert (await other.send(MetadataRequest(topics=[]))).brokers
-        await other.close()
-    await until(lambda: not broker.listener.connections)
 
 
 async def test_several_listeners_know_their_names(start: Serving) -> None:

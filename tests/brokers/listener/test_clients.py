@@ -14,8 +14,7 @@ from mockraft.brokers.config import draw_config
 from mockraft.brokers.coordinators.group_coordinator import Groups
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.listener.clients import Clients, Limits
-from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
-from mockraft.kafka_api.listener import BURST_BYTES_MAX
+from mockraft.kafka_api.effects import Close, PauseReading, ResumeReading, Send
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -80,15 +79,6 @@ def handle_metadata(monkeypatch: pytest.MonkeyPatch, handle: Any, **changes: Any
     monkeypatch.setitem(APIS, key, dataclasses.replace(APIS[key], handle=handle, **changes))
 
 
-def test_answers_pipelined_requests_in_order_however_they_are_cut(bench: Bench) -> None:
-    data = b"".join(metadata(number) for number in range(100))
-    answered = []
-    for cut in range(0, len(data), 7):
-        bench.receive(data[cut : cut + 7])
-        answered += bench.answered
-    assert answered == list(range(100))
-
-
 def test_answers_an_unknown_version_of_api_versions_in_version_0(bench: Bench) -> None:
     data = bytearray(
         write_request(ApiVersionsRequest(client_software_name="t", client_software_version="1"), 4, 9, "t")
@@ -108,13 +98,6 @@ TRUNCATED = metadata(1)[4:-2]
 BAD = {
     "an API that only controllers have": (write_request(VoteRequest(), 2, 1, "t"), "is not served on this listener"),
     "an API that is not served": (write_request(PushTelemetryRequest(), 0, 1, "t"), "is not served on this listener"),
-    "an API that there is not": (b"\0\0\0\x0a\x7f\xff\0\0" + bytes(6), "there is no request with the api key"),
-    "a version that there is not": (b"\0\0\0\x0b\0\x03\0\x63" + bytes(7), "has no version 99 here"),
-    "a negative version": (b"\0\0\0\x0a\0\x03\xff\xff" + bytes(6), "has no version -1 here"),
-    "a negative size": (b"\xff\xff\xff\xff", "negative length"),
-    "a size above the limit": (b"\x7f\xff\xff\xff", "the limit is 104857600"),
-    "no header": (b"\0\0\0\x01\0", "has no API key"),
-    "an empty frame": (bytes(4), "has no API key"),
     "a body that ends early": (len(TRUNCATED).to_bytes(4) + TRUNCATED, "end too soon"),
 }
 
@@ -186,20 +169,6 @@ def test_answers_a_parked_request_after_a_change_and_then_the_next_one(bench: Be
     assert ResumeReading(1) in bench.effects
 
 
-def test_answers_a_parked_request_at_its_deadline(bench: Bench, ready: list[bool]) -> None:
-    bench.receive(metadata(1), 1_000)
-    assert bench.tick(1_099) == []
-    bench.tick(1_100)
-    assert bench.answered == [1]
-
-
-def test_forgets_the_parked_request_of_an_ended_connection(bench: Bench, ready: list[bool]) -> None:
-    bench.receive(metadata(1))
-    bench.clients.disconnected(1, "the peer closed", 0)
-    bench.clients.changed()
-    assert (bench.wakes, bench.tick(100)) == (0, [])
-
-
 def test_a_slow_disk_delays_a_request(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     times = []
 
@@ -214,10 +183,3 @@ def test_a_slow_disk_delays_a_request(bench: Bench, monkeypatch: pytest.MonkeyPa
     assert bench.tick(10) == []
     bench.tick(35)
     assert (bench.answered, times) == ([1], [35])
-
-
-def test_takes_up_no_request_until_the_client_has_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle_metadata(monkeypatch, lambda _request, _ctx: bytes(BURST_BYTES_MAX))
-    effects = bench.receive(metadata(1) + metadata(2))
-    assert [type(effect) for effect in effects] == [Send, AwaitSent, PauseReading]
-    assert [type(effect) for effect in bench.clients.sent(1, 5)] == [Send, ResumeReading]

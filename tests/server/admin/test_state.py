@@ -45,14 +45,6 @@ async def test_brokers_are_fenced_unfenced_and_forgotten(peopled: httpx.AsyncCli
     assert (missing.status_code, missing.json()["errors"][0]["parameter"]) == (404, "brokerId")
 
 
-async def test_a_leader_is_elected(peopled: httpx.AsyncClient) -> None:
-    before = (await peopled.get("/v1/topics")).json()["topics"][0]["partitions"][0]
-    other = next(each for each in before["replicas"] if each != before["leader"])
-    after = await peopled.post("/v1/elections", json={"topic": "orders", "partition": 0, "leader": other})
-    assert after.json()["leader"] == other
-    assert (await peopled.post("/v1/elections", json={"topic": "none", "partition": 0})).status_code == 409
-
-
 async def test_records_are_read_and_written(http: httpx.AsyncClient) -> None:
     read = (await http.get("/v1/records", params={"from": -2})).json()
     assert read["from"] + 2 == read["endOffset"]
@@ -62,12 +54,6 @@ async def test_records_are_read_and_written(http: httpx.AsyncClient) -> None:
     assert (written.status_code, written.json()["records"][0]["record"]) == (201, config)
     wrong = await http.post("/v1/records", json={"records": [{"type": "ConfigRecrd", "record": config}]})
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "#/records/0/type")
-
-
-async def test_a_snapshot_is_written_and_listed(http: httpx.AsyncClient) -> None:
-    written = await http.post("/v1/snapshots")
-    assert written.status_code == 201
-    assert written.json() in (await http.get("/v1/snapshots")).json()["snapshots"]
 
 
 async def test_state_round_trips_through_a_file(peopled: httpx.AsyncClient, http: httpx.AsyncClient) -> None:

@@ -189,12 +189,6 @@ def test_one_changed_byte_is_exactly_that_difference(exchanges: list[Captured]) 
     assert {row["expected"], row["actual"]} == {"true", "false"}
 
 
-def test_at_the_captures_pace_the_answers_are_the_same(exchanges: list[Captured]) -> None:
-    results, diffs = on_a_controller(exchanges, order="paced", speed=50.0)
-    assert counted(diffs) == []
-    assert set(results["mode"].to_pylist()) == {"paced"}
-
-
 def test_connection_order_is_independent_except_for_ids(
     exchanges: list[Captured],
 ) -> None:
@@ -307,11 +301,6 @@ def test_failed_target_is_an_error_with_its_output(exchanges: list[Captured]) ->
     ):
         with pytest.raises(TargetError, match=complaint):
             replayed(exchanges, Run("r", FreshProcess(command)))
-
-
-def test_unreachable_endpoint_is_an_error(exchanges: list[Captured]) -> None:
-    with pytest.raises(ConnectionError, match="cannot connect"):
-        replayed(exchanges, Run("r", Endpoint("127.0.0.1", free_port())))
 
 
 def test_reports_version_that_cannot_be_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from itertools import product
 
-import pytest
 from mockraft.wire import messages, metadata_log_frame, record_batch, records, schema_files
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.json_form import to_json
@@ -136,7 +135,7 @@ HOLDERS: tuple[Message, ...] = (
         ]
     ),
 )
-each_holder = pytest.mark.parametrize("message", HOLDERS, ids=lambda message: type(message).__name__)
+each_holder = each_row("message", HOLDERS)
 
 
 def written(message: Message) -> list[tuple[int, bytes]]:
