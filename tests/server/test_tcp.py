@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_api.api import Parked
 from mockraft.kafka_api.clock import RealClock, VirtualClock
 from mockraft.kafka_api.listening import bind
 from mockraft.server.apis import api_versions
