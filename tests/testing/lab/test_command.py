@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 from mockraft.kafka.child_process import wait_until
 from mockraft.testing.lab import trial
 from mockraft.testing.lab.trial import Subject
@@ -16,7 +17,6 @@ from mockraft.wire.json_form import Tree
 
 from ...budgets import soak
 from ...cli.cli import DEADLINE_S, completed
-from ...rows import each_row
 
 LAB = Path(__file__).parents[3] / "examples" / "lab"
 PROVISION = [sys.executable, str(LAB / "provision.py")]
@@ -50,7 +50,7 @@ def test_passes_when_nothing_breaks_it(tmp_path: Path) -> None:
     assert "passed under 2 schedules, seeds 1 to 2" in ended.stdout
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("command", "code", "why"),
     [
         ([sys.executable, "-c", "print('broken'); raise SystemExit(3)"], 1, "fails without any disturbance"),
