@@ -61,7 +61,7 @@ class MockraftController(ChildProcess):
             [sys.executable, "-m", "mockraft", "serve", *_arguments({"--release": self.release}), *self.options]
         )
 
-    def wait_until_running(self, timeout_s: float = 20) -> float:
+    def wait_until_running(self, timeout_s: float = 60) -> float:
         """Wait for the ready line and return the seconds that this took.
 
         KafkaProcessError when the process ended, the time is over, or it is ready under another address or cluster.

@@ -86,7 +86,7 @@ def keep_producing(bootstrap: str, topic: str) -> Iterator[list[str]]:
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        wait_until(lambda: acknowledged, 30, "the first message acknowledged")
+        wait_until(lambda: acknowledged, 60, "the first message acknowledged")
         yield acknowledged
     finally:
         enough.set()
@@ -113,7 +113,7 @@ def creating_topics(bootstrap: str, prefix: str) -> Iterator[list[str]]:
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        wait_until(lambda: len(created) >= 20, 30, "20 topics")
+        wait_until(lambda: len(created) >= 20, 60, "20 topics")
         yield created
     finally:
         enough.set()

@@ -66,4 +66,4 @@ def test_signals_end_what_a_benchmark_started(tmp_path: Path, program: str, numb
         process.kill()
         process.communicate()
     assert process.returncode in (128 + number, 128 + signal.SIGTERM), log.read_text()
-    wait_until(lambda: all(map(has_ended, started)), 10, f"the end of {started}")
+    wait_until(lambda: all(map(has_ended, started)), 60, f"the end of {started}")

@@ -35,7 +35,7 @@ from .cli import invoke
 
 CLUSTER_ID = "T0ta1ly_Mocked-Cluster"
 NOBODY = "127.0.0.1:1"
-DEADLINE_S = 30
+DEADLINE_S = 60
 Answers = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 

@@ -62,4 +62,4 @@ def test_processes_with_the_same_voters_are_a_quorum_and_another_follows_it(proc
         found = next((found for each in voters if (found := described(each.port))), None)
         return found is not None and [observer.replica_id for observer in found.observers] == [3]
 
-    assert wait_until(whole, 20, "a leader that the follower follows")
+    assert wait_until(whole, 60, "a leader that the follower follows")

@@ -31,7 +31,7 @@ def test_a_real_broker_on_the_host_runs_on_it(image: str, tmp_path: Path) -> Non
         broker.start()
         try:
             broker.wait_until_running()
-            assert wait_until(lambda: brokers_of(mockraft) == {1: False}, 30, "it to be unfenced")
+            assert wait_until(lambda: brokers_of(mockraft) == {1: False}, 60, "it to be unfenced")
         finally:
             broker.kill()
 
@@ -57,7 +57,7 @@ def test_a_broker_in_another_container_finds_it_by_its_alias(image: str) -> None
         broker.with_command(["broker", "--id", "7", "--bootstrap-controller", mockraft.bootstrap])
         broker.waiting_for(LogMessageWaitStrategy(re.compile("RUNNING|running")).with_startup_timeout(60))
         with broker:
-            wait_until(lambda: brokers_of(mockraft) == {7: False}, 30, "it to be unfenced")
+            wait_until(lambda: brokers_of(mockraft) == {7: False}, 60, "it to be unfenced")
 
 
 def test_failed_start_reports_the_cause_and_removes_the_container(image: str) -> None:

@@ -260,7 +260,7 @@ class Clients:
         barrier = str(next(self._values))
         self._altered(leader, (SET, _BARRIER_KEY, barrier))
         called_at = time.monotonic()
-        configs = wait_until(lambda: _if_newer(self._described(leader), barrier), 30, "the configs")
+        configs = wait_until(lambda: _if_newer(self._described(leader), barrier), 60, "the configs")
         return [
             Operation(f"config {key}", "read", None, configs[key], called_at, time.monotonic())
             for key in (_SET_KEY, _APPEND_KEY)

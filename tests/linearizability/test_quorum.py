@@ -68,7 +68,7 @@ class Faults:
         leader, killed = self.leader(), self.standby()
         self._quorum.kill(killed)
         self._quorum.partition(leader)
-        wait_until(lambda: self._quorum.active is None, 30, "the leader to resign")
+        wait_until(lambda: self._quorum.active is None, 60, "the leader to resign")
         self._quorum.heal()
         self._clients.wait_for_progress(FEW)
         self._quorum.restart(killed)
@@ -81,7 +81,7 @@ class Faults:
     def _cut_off(self, node_id: int) -> None:
         self._quorum.partition(node_id)
         self._clients.wait_for_progress(FEW)
-        wait_until(lambda: self._quorum.active != node_id, 30, "a leader that reaches a majority")
+        wait_until(lambda: self._quorum.active != node_id, 60, "a leader that reaches a majority")
         self._quorum.heal()
 
 

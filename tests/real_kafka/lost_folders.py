@@ -13,4 +13,4 @@ def remove_while_in_use(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         return not folder.exists()
 
-    wait_until(is_gone, 10, f"{folder} to be gone")
+    wait_until(is_gone, 60, f"{folder} to be gone")

@@ -67,7 +67,7 @@ def test_older_brokers_run_serve_clients_and_leave(
             read.extend(message.value() or b"" for message in consumer.consume(500, 0.1))
             return len(read) >= len(values)
 
-        wait_until(all_read, 30, "all values in the group")
+        wait_until(all_read, 60, "all values in the group")
     finally:
         consumer.close()
     features = KafkaTool("kafka-features", versions[-1]).run("--bootstrap-server", servers, "describe")

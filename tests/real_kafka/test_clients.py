@@ -47,7 +47,7 @@ def test_both_log_dirs_of_a_broker_get_replicas(cluster: KafkaCluster) -> None:
         def replicas(broker: KafkaBroker = broker) -> list[int]:
             return [len(list(folder.glob("spread-*"))) for folder in broker.log_dirs]
 
-        wait_until(partial(_has_six, replicas), 10, f"six replicas on {broker.name}")
+        wait_until(partial(_has_six, replicas), 60, f"six replicas on {broker.name}")
         assert min(replicas()) >= 2
 
 
@@ -99,7 +99,7 @@ def test_offsets_are_committed_in_the_transaction_of_the_output(cluster: KafkaCl
             orders.extend(message.value() or b"" for message in consumer.consume(20, 0.1))
             return len(orders) == 20
 
-        wait_until(all_read, 30, "20 orders")
+        wait_until(all_read, 60, "20 orders")
         for order in orders:
             producer.produce("invoices", order.replace(b"order", b"invoice"))
         producer.send_offsets_to_transaction([TopicPartition("orders", 0, 20)], consumer.consumer_group_metadata(), 30)
@@ -137,7 +137,7 @@ def test_a_group_shares_the_partitions_of_a_topic(cluster: KafkaCluster, protoco
             )
             return len(seen) >= len(values)
 
-        wait_until(all_seen, 30, "all values in one member or the other")
+        wait_until(all_seen, 60, "all values in one member or the other")
         assert sorted(seen) == sorted(values)
         for member in members:
             member.commit(asynchronous=False)
@@ -173,7 +173,7 @@ def test_kafka_python_produces_and_consumes(cluster: KafkaCluster) -> None:
         return len(seen) >= len(values)
 
     try:
-        wait_until(all_seen, 30, "all values")
+        wait_until(all_seen, 60, "all values")
     finally:
         consumer.close()
     assert sorted(seen) == sorted(values)

@@ -42,7 +42,7 @@ def test_brokers_carry_on_while_the_controller_restarts(cluster: KafkaCluster) -
         exit_code = cluster.controller.stop()
         assert exit_code == (143 if isinstance(cluster.controller, KafkaController) else 0)
         without_controller = len(acknowledged)
-        wait_until(lambda: len(acknowledged) > without_controller + 100, 20, "messages without a controller")
+        wait_until(lambda: len(acknowledged) > without_controller + 100, 60, "messages without a controller")
         cluster.controller.start()
         cluster.controller.wait_until_running()
         create_topic(servers, "after", partitions=2, replicas=2)
@@ -58,7 +58,7 @@ def test_a_killed_controller_comes_back_with_every_topic_it_had_acknowledged(clu
     cluster.controller.wait_until_running()
     create_topic(cluster.bootstrap_servers, "after-kill", replicas=2)
     every = "every acknowledged topic, as any broker sees it"
-    wait_until(lambda: set(created) <= topics_of(cluster.bootstrap_servers), 10, every)
+    wait_until(lambda: set(created) <= topics_of(cluster.bootstrap_servers), 60, every)
     assert _registrations(cluster) == before
 
 
@@ -72,14 +72,14 @@ def test_a_controller_and_a_new_broker_start_from_a_snapshot(start_cluster: Call
     known = len(_checkpoints(cluster))
     for number in range(30):
         create_topic(servers, f"filler-{number}")
-    wait_until(lambda: len(_checkpoints(cluster)) > known, 20, "a snapshot on disk")
+    wait_until(lambda: len(_checkpoints(cluster)) > known, 60, "a snapshot on disk")
 
     cluster.controller.stop()
     cluster.controller.start()
     cluster.controller.wait_until_running()
     create_topic(servers, "after")
     every = {"kept", "after", *(f"filler-{number}" for number in range(30))}
-    wait_until(lambda: topics_of(servers) >= every, 10, "every topic after the restart")
+    wait_until(lambda: topics_of(servers) >= every, 60, "every topic after the restart")
 
     broker.stop()
     for path in broker.metadata_log_dir.glob("__cluster_metadata-0/*"):
@@ -160,7 +160,7 @@ def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
         shell = KafkaTool("kafka-metadata-shell", "4.3.1").run("--snapshot", str(saved), "find", "/image")
         return "/image/cluster/brokers/7\n" in shell and "/image/topics/byName/kept" in shell
 
-    assert wait_until(shell_prints, 30, "the saved state in kafka-metadata-shell")
+    assert wait_until(shell_prints, 60, "the saved state in kafka-metadata-shell")
 
     with Controller.sync(state=saved) as controller:
         brokers = start_brokers(controller.bootstrap, controller.cluster_id, 1)

@@ -33,7 +33,7 @@ def test_a_real_broker_is_refused_twice_registers_then_and_survives_lost_and_unk
             stub("BrokerHeartbeat", broker_id=1).on_call(4).disconnect_on(),
         )
         with running(KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)) as broker:
-            assert wait_until(lambda: lost.called, 30, "a heartbeat that is cut off")
+            assert wait_until(lambda: lost.called, 60, "a heartbeat that is cut off")
             asked = controller.call(lambda: controller.journal.exchanges(api_keys.BROKER_REGISTRATION))
             assert [exchange.response.error_code for exchange in asked] == [-1, -1, 0]
             assert [exchange.served_by for exchange in asked] == [f"stub {refused.id}"] * 2 + ["controller"]
@@ -41,7 +41,7 @@ def test_a_real_broker_is_refused_twice_registers_then_and_survives_lost_and_unk
             beats = controller.call(lambda: controller.journal.exchanges(api_keys.BROKER_HEARTBEAT))
             cut = next(exchange for exchange in beats if exchange.matched == lost.id)
             assert (cut.reason, cut.response) == (f"disconnected (stub {lost.id})", None)
-            assert wait_until(lambda: _beats(controller) > len(beats), 30, "the next heartbeat")
+            assert wait_until(lambda: _beats(controller) > len(beats), 60, "the next heartbeat")
             forwarded = add(stub("CreateTopics", broker_id=1).once().inject_error("POLICY_VIOLATION", "not today"))[0]
             admin = AdminClient({"bootstrap.servers": broker.bootstrap})
             with pytest.raises(KafkaException, match="not today"):
@@ -114,7 +114,7 @@ def test_broker_without_heartbeat_responses_is_fenced_and_returns(
 
 def test_broker_with_reset_connections_reconnects(controller: SyncController, broker: KafkaBroker) -> None:
     add(controller, "reset_peer")
-    wait_until(lambda: controller.call(lambda: controller.running.listener.connections() == []), 10, "no connection")
+    wait_until(lambda: controller.call(lambda: controller.running.listener.connections() == []), 60, "no connection")
     controller.faults.reset()
     wait_until(
         lambda: len(controller.call(lambda: controller.running.listener.connections())) >= 2, 30, "new connections"

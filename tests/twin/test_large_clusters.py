@@ -13,7 +13,7 @@ from mockraft.testing.plan import PlanOutcome
 from ..budgets import soak
 from ..upgrade_examples import write_cluster
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 STEPS: list[dict[str, Any]] = [
     {"restart": [1]},
     {"lose": [3]},

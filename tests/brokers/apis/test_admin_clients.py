@@ -51,12 +51,12 @@ def test_confluent_kafka_makes_alters_and_deletes_topics(bootstrap_servers: str)
         (topic,) = done(admin.describe_topics(TopicCollection(["t"]))).values()
         return [(len(each.replicas), each.leader.id in (1, 2)) for each in topic.partitions]
 
-    assert wait_until(lambda: described() == [(2, True)] * 3, 20, "three partitions with leaders")
+    assert wait_until(lambda: described() == [(2, True)] * 3, 60, "three partitions with leaders")
     with pytest.raises(KafkaException) as refusal:
         done(admin.create_topics([NewTopic("t", 1, 1)]))
     assert refusal.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
     done(admin.delete_topics(["t"]))
-    assert wait_until(lambda: "t" not in admin.list_topics(timeout=10).topics, 20, "t gone from the metadata")
+    assert wait_until(lambda: "t" not in admin.list_topics(timeout=10).topics, 60, "t gone from the metadata")
 
 
 def test_confluent_kafka_describes_and_alters_configs(bootstrap_servers: str) -> None:
@@ -69,7 +69,7 @@ def test_confluent_kafka_describes_and_alters_configs(bootstrap_servers: str) ->
         (configs,) = done(admin.describe_configs([ConfigResource(ResourceType.TOPIC, "t")])).values()
         return str(configs["retention.ms"].value)
 
-    assert wait_until(lambda: retention_ms() == "5000", 20, "a broker that was asked has the change in its image")
+    assert wait_until(lambda: retention_ms() == "5000", 60, "a broker that was asked has the change in its image")
     (configs,) = done(admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")])).values()
     assert configs["node.id"].value == "1"
 
@@ -85,11 +85,11 @@ def test_kafka_python_makes_describes_and_deletes_topics(bootstrap_servers: str)
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
         admin.create_topics([OtherNewTopic("t", 2, 1)])
-        assert wait_until(lambda: "t" in admin.list_topics(), 20, "t in the metadata")
+        assert wait_until(lambda: "t" in admin.list_topics(), 60, "t in the metadata")
         (described,) = admin.describe_topics(["t"])
         assert len(described["partitions"]) == 2
         assert {node["broker_id"] for node in admin.describe_cluster()["brokers"]} == {1, 2}
         admin.delete_topics(["t"])
-        assert wait_until(lambda: "t" not in admin.list_topics(), 20, "t gone from the metadata")
+        assert wait_until(lambda: "t" not in admin.list_topics(), 60, "t gone from the metadata")
     finally:
         admin.close()

@@ -20,7 +20,7 @@ from mockraft.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 PARTITIONS = 2
 AGAIN = frozenset(
     {

@@ -19,7 +19,7 @@ from ...topics import ask, assigned
 from ...waiting import until
 
 BROKERS, PARTITIONS = 12, 3
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 @pytest.fixture

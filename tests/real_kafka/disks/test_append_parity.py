@@ -125,7 +125,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         ]
         asyncio.run(create_topics(controller.bootstrap, *topics))
         found = Both({"real": real.bootstrap, "simulated": simulated.bootstrap_servers})
-        wait_until(lambda: produced(found, "good") == [0, 0], 15, "both lead their topics")
+        wait_until(lambda: produced(found, "good") == [0, 0], 60, "both lead their topics")
         yield found
 
 

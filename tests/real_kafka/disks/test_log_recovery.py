@@ -71,7 +71,7 @@ def test_mockraft_takes_over_from_kafkas_controller(tmp_path: Path, started: Sta
     ours = mockraft_on(data_dir, kafkas, tmp_path / "mockraft")
     started(ours)
     create_topic(broker.bootstrap, "of-mockraft")
-    wait_until(lambda: {"of-kafka", "of-mockraft"} <= topics_of(broker.bootstrap), 10, "both topics")
+    wait_until(lambda: {"of-kafka", "of-mockraft"} <= topics_of(broker.bootstrap), 60, "both topics")
     assert registrations(broker) == before
     assert ours.stop() == 0
 
@@ -114,8 +114,8 @@ def test_a_broker_follows_a_log_cut_to_a_snapshot(tmp_path: Path, started: Start
     second = KafkaBroker(2, tmp_path / "b2", ours.cluster_id, ours.bootstrap, properties=in_chunks)
     started(second)
     second.wait_for_log("downloading snapshot")
-    wait_until(lambda: names | {"after"} <= topics_of(second.bootstrap), 10, "the second broker's topics")
-    wait_until(lambda: names | {"after"} <= topics_of(first.bootstrap), 10, "the first broker's topics")
+    wait_until(lambda: names | {"after"} <= topics_of(second.bootstrap), 60, "the second broker's topics")
+    wait_until(lambda: names | {"after"} <= topics_of(first.bootstrap), 60, "the first broker's topics")
     newest = max(partition_dir.glob("*.checkpoint"))
     printed = KafkaTool("kafka-dump-log").run("--cluster-metadata-decoder", "--files", str(newest))
     assert '"name":"t-0"' in printed

@@ -164,8 +164,8 @@ class Side:
     def skip_start(self) -> None:
         """Read past the records of the start."""
         # While Kafka's authorizer has not read its ACLs it lets in nobody but super users.
-        wait_until(lambda: self._fetched().responses, 20, "a Fetch that is let in")
-        wait_until(self._registration_is_read, 20, "the controller's registration")
+        wait_until(lambda: self._fetched().responses, 60, "a Fetch that is let in")
+        wait_until(self._registration_is_read, 60, "the controller's registration")
 
     def _registration_is_read(self) -> bool:
         self.new_records()

@@ -101,7 +101,7 @@ def run(side: Any) -> dict[str, Any]:
         found = side.ask(asked.request, 4).results
         return [each.value for result in found for each in result.configs] == ["6", "100"]
 
-    wait_until(is_known, 20, "the new settings")
+    wait_until(is_known, 60, "the new settings")
     return {case.name: described(side, case) for case in CASES}
 
 

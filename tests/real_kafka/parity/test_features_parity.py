@@ -101,7 +101,7 @@ def finalized(side: Any, records: list[Any]) -> dict[str, int]:
         found.update({feature.name: feature.max_version_level for feature in answer.finalized_features})
         return all(found.get(name, 0) == level for name, level in written.items())
 
-    wait_until(knows, 30, f"finalized features with {written}")
+    wait_until(knows, 60, f"finalized features with {written}")
     return found
 
 

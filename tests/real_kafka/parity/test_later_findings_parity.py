@@ -128,7 +128,7 @@ def quotas(side: Side) -> Iterator[tuple[str, Any]]:
             (BROKER, NODE, (SET, THREADS, str(number))),
         ]
         yield f"quota {value} of {name}, written", [side.outcome(change_configs(each), 1).answer for each in settings]
-        wait_until(partial(has_threads, side, str(number)), 20, "the new settings")
+        wait_until(partial(has_threads, side, str(number)), 60, "the new settings")
         yield f"quota {value} of {name}", node_quotas(side)
 
 
@@ -137,7 +137,7 @@ def dynamic_values(side: Side) -> Iterator[tuple[str, Any]]:
     for number, (name, key, value) in enumerate(DYNAMIC_VALUES, start=20):
         yield f"{key}={value!r} of {name!r}", side.outcome(change_configs((BROKER, name, (SET, key, value))), 1)
         side.outcome(change_configs((BROKER, NODE, (SET, THREADS, str(number)))), 1)
-        wait_until(partial(has_threads, side, str(number)), 20, "the new settings")
+        wait_until(partial(has_threads, side, str(number)), 60, "the new settings")
         lagging = topic(f"lag-{number}", 1, 1, max_compaction_lag_ms="4")
         asked = CreateTopicsRequest(topics=[lagging], timeout_ms=60_000)
         yield f"a topic after {key}={value!r} of {name!r}", side.outcome(asked, 7, is_chance=True)
@@ -185,7 +185,7 @@ def replaced_registration(side: Side) -> Iterator[tuple[str, Any]]:
         now = side.ask(DescribeClusterRequest(endpoint_type=CONTROLLERS), 1).brokers
         return len(side.registrations) > begin + 1 and now == described
 
-    wait_until(is_back, 20, "the controller's own registration")
+    wait_until(is_back, 60, "the controller's own registration")
     update = FeatureUpdateKey(feature="transaction.version", max_version_level=1, upgrade_type=2)
     yield "update", side.outcome(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=60_000), 2)
     yield "hosts", [each.end_points[0].host for each in side.registrations[begin:]]

@@ -38,7 +38,7 @@ def head(side: Any) -> list[tuple[str, int, Any]]:
         names = [name for name, _, _ in records]
         return bool(names) and ("BeginTransactionRecord" in names) == ("EndTransactionRecord" in names)
 
-    wait_until(is_whole, 20, "the first records")
+    wait_until(is_whole, 60, "the first records")
     return records
 
 

@@ -132,7 +132,7 @@ def known(side: Any) -> dict[str, Any]:
     """The fields that are compared; the others are each controller's own."""
     # A controller registers itself a moment after it takes over.
     registered = DescribeClusterRequest(endpoint_type=2)
-    wait_until(lambda: side.ask(registered, 1).brokers, 30, "the controller's registration")
+    wait_until(lambda: side.ask(registered, 1).brokers, 60, "the controller's registration")
     answers = {}
     for version in range(5):
         message = ApiVersionsRequest(client_software_name="a", client_software_version="1")
@@ -175,7 +175,7 @@ def test_an_older_metadata_version_answers_the_same(on_both: Any) -> None:
             result = side.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
             return result if result.finalized_features_epoch >= 0 else None
 
-        features = wait_until(published, 20, "the finalized features")
+        features = wait_until(published, 60, "the finalized features")
         levels = sorted((f.name, f.min_version_level, f.max_version_level) for f in features.finalized_features)
         return {
             "cluster": cluster,

@@ -35,7 +35,7 @@ def limit(side: Any, *limits: tuple[str | None, str | None, float | None], absen
     answer = side.ask(AlterClientQuotasRequest(entries=entries), 1)
     assert [each.error_code for each in answer.entries] == [0] * len(entries)
     # Kafka's controller applies quotas some time after they are committed. The probe is new; no other rate is so low.
-    wait_until(lambda: create(side, probe, 7, 1, is_trial=True)[1] > 500, 20, "the quotas known")
+    wait_until(lambda: create(side, probe, 7, 1, is_trial=True)[1] > 500, 60, "the quotas known")
 
 
 def create(side: Any, user: str, version: int, *counts: int, is_trial: bool = False, **how: Any) -> Any:

@@ -139,7 +139,7 @@ class Asked:
             self.epoch = partition.leader_epoch
             return bool(partition.error_code == 0 and partition.high_watermark >= 0)
 
-        wait_until(leads, 20, "it leads again")
+        wait_until(leads, 60, "it leads again")
         return int(self.epoch - first)
 
 

@@ -71,7 +71,7 @@ class Life:
             found.extend(self.records())
             return fenced <= {result["brokerId"] for _, _, result in found if result.get("fenced") == FENCED}
 
-        wait_until(all_are_fenced, 20, f"brokers {fenced} fenced")
+        wait_until(all_are_fenced, 60, f"brokers {fenced} fenced")
         self.seen.append((f"fenced {fenced}", found))
 
     def _all_give_a_sign_of_life(self, living: set[int]) -> None:

@@ -74,7 +74,7 @@ def test_another_clusters_id_makes_a_broker_fetch_again_and_again(running: Bench
     has_logged = new_lines(running)
     with running.switched_on("inconsistent_cluster_id", broker_id=1) as since:
         fetches = running.wait_for(FETCH, 1, 40, since)[:40]
-        wait_until(lambda: has_logged("Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response"), 20, "the log")
+        wait_until(lambda: has_logged("Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response"), 60, "the log")
     assert fetches[-1].received_ms - fetches[0].received_ms < 8_000
 
 
@@ -82,8 +82,8 @@ def test_lost_heartbeats_fence_a_broker_until_one_is_answered(running: Bench) ->
     has_logged = new_lines(running)
     with running.switched_on("lost_heartbeats", broker_id=1) as since:
         wait_until(lambda: running.view(1).fenced, 40, "the end of its session")
-        wait_until(lambda: has_logged("Disconnecting from node 3000 due to request timeout"), 20, "the log")
-    wait_until(lambda: not running.view(1).fenced, 20, "an answered heartbeat")
+        wait_until(lambda: has_logged("Disconnecting from node 3000 due to request timeout"), 60, "the log")
+    wait_until(lambda: not running.view(1).fenced, 60, "an answered heartbeat")
     assert running.asked(REGISTRATION, 1, since) == []
 
 
@@ -91,7 +91,7 @@ def test_broker_with_a_stale_epoch_continues_without_registering_again(running: 
     has_logged = new_lines(running)
     with running.switched_on("stale_broker_epoch", broker_id=1) as since:
         running.wait_for(HEARTBEAT, 1, 2, since)
-        wait_until(lambda: has_logged("received error STALE_BROKER_EPOCH"), 20, "the log")
+        wait_until(lambda: has_logged("received error STALE_BROKER_EPOCH"), 60, "the log")
     assert running.asked(REGISTRATION, 1, since) == []
 
 
@@ -104,18 +104,18 @@ def test_an_expired_session_lasts_until_the_brokers_next_heartbeat(running: Benc
 
 def test_a_fenced_broker_stays_up_and_clients_do_not_see_it(running: Bench) -> None:
     with running.switched_on("fence", broker_id=1) as since:
-        wait_until(lambda: running.brokers_seen_by(2) == {2}, 20, "a cluster without broker 1")
+        wait_until(lambda: running.brokers_seen_by(2) == {2}, 60, "a cluster without broker 1")
         running.wait_for(HEARTBEAT, 1, 2, since)
         assert running.view(1).fenced
-    wait_until(lambda: running.brokers_seen_by(2) == {1, 2}, 20, "a cluster with broker 1 again")
+    wait_until(lambda: running.brokers_seen_by(2) == {1, 2}, 60, "a cluster with broker 1 again")
 
 
 def test_an_unfenced_broker_is_seen_by_clients_again(running: Bench) -> None:
     with running.switched_on("fence", broker_id=1):
-        wait_until(lambda: running.brokers_seen_by(2) == {2}, 20, "a cluster without broker 1")
+        wait_until(lambda: running.brokers_seen_by(2) == {2}, 60, "a cluster without broker 1")
     with running.switched_on("unfence", broker_id=1):
         assert not running.view(1).fenced
-        wait_until(lambda: running.brokers_seen_by(2) == {1, 2}, 20, "a cluster with broker 1 again")
+        wait_until(lambda: running.brokers_seen_by(2) == {1, 2}, 60, "a cluster with broker 1 again")
 
 
 def test_a_log_dir_that_fails_for_the_controller_alone_moves_its_leaders(running: Bench) -> None:
@@ -150,10 +150,10 @@ def test_broker_with_stalled_fetches_serves_old_metadata(running: Bench) -> None
     has_logged = new_lines(running)
     with running.switched_on("stall_metadata_fetch", broker_id=1) as since:
         create_topic(running.brokers[2].bootstrap, "after-the-stall")
-        wait_until(lambda: has_logged("due to request timeout"), 20, "the log")
+        wait_until(lambda: has_logged("due to request timeout"), 60, "the log")
         running.wait_for(HEARTBEAT, 1, 1, since)
         assert "after-the-stall" not in running.topics_seen_by(1)
-    wait_until(lambda: "after-the-stall" in running.topics_seen_by(1), 20, "the topic")
+    wait_until(lambda: "after-the-stall" in running.topics_seen_by(1), 60, "the topic")
 
 
 def test_frozen_metadata_log_hides_a_new_topic_until_released(running: Bench) -> None:
@@ -163,4 +163,4 @@ def test_frozen_metadata_log_hides_a_new_topic_until_released(running: Bench) ->
         assert "after-the-frost" not in running.topics_seen_by(1)
         times = [each.received_ms for each in running.asked(FETCH, 1, since)]
     assert len(times) <= 2 + (times[-1] - times[0]) / 400, "no faster than from a log that stands still"
-    wait_until(lambda: "after-the-frost" in running.topics_seen_by(1), 20, "the topic")
+    wait_until(lambda: "after-the-frost" in running.topics_seen_by(1), 60, "the topic")

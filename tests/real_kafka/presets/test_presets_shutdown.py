@@ -48,7 +48,7 @@ def test_a_divergence_below_the_high_watermark_ends_a_broker(bench: Bench, broke
 
 def test_broker_that_cannot_report_a_failed_dir_shuts_down(bench: Bench, broker: KafkaBroker) -> None:
     create_topic(broker.bootstrap, "lost", partitions=4)
-    wait_until(lambda: all(list(each.glob("lost-*")) for each in broker.log_dirs), 20, "replicas in both directories")
+    wait_until(lambda: all(list(each.glob("lost-*")) for each in broker.log_dirs), 60, "replicas in both directories")
     with bench.switched_on("unacknowledged_dead_dir", broker_id=1):
         remove_while_in_use(broker.log_dirs[1])
         broker.wait_for_log("couldn't communicate offline log dir", 40)

@@ -189,7 +189,7 @@ def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum,
         assert re.search(rf"Removed +KRaft controller {gone} ", result)
         # Kafka's client that meets a controller without a leader waits for its own timeout: it asks no second time.
         for node_id in (3000, 3001):
-            wait_until(partial(_follows_another, quorum, node_id, gone), 30, "another leader")
+            wait_until(partial(_follows_another, quorum, node_id, gone), 60, "another leader")
         leader, voters, _ = describe(quorum.bootstrap)
         assert voters == {3000, 3001, KAFKA_ID} - {gone}
         assert leader in voters

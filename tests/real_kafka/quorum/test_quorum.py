@@ -78,7 +78,7 @@ def serves(world: World) -> Callable[..., None]:
             fault()
             create_topic(world.servers, name, partitions=2, replicas=3)
             so_far = len(acknowledged)
-            wait_until(lambda: len(acknowledged) > so_far + 50, 20, "messages after the fault")
+            wait_until(lambda: len(acknowledged) > so_far + 50, 60, "messages after the fault")
         assert set(acknowledged) <= set(consume(world.servers, TOPIC))
         assert world.registrations() == registrations, "a failover is nothing to register for"
 
@@ -112,7 +112,7 @@ def test_brokers_follow_when_the_active_one_is_killed_and_when_it_is_back(
     assert killed is not None
     serves(lambda: world.quorum.kill(killed), "after-kill")
     world.quorum.restart(killed)
-    wait_until(lambda: world.topics_of(killed) >= {"after-kill"}, 10, "the one that was killed to catch up")
+    wait_until(lambda: world.topics_of(killed) >= {"after-kill"}, 60, "the one that was killed to catch up")
     serves(lambda: world.quorum.elect(killed), "after-restart")
     assert topics_of(world.servers) >= {"after-kill", "after-restart"}
 
@@ -126,11 +126,11 @@ def test_brokers_leave_an_isolated_active_controller_and_its_uncommitted_records
 
     def cut() -> None:
         world.quorum.partition(cut_off)
-        wait_until(lambda: world.quorum.active not in (None, cut_off), 20, "another leader")
+        wait_until(lambda: world.quorum.active not in (None, cut_off), 60, "another leader")
 
     serves(cut, "after-cut")
     world.quorum.heal()
-    wait_until(lambda: world.topics_of(cut_off) >= {"after-cut"}, 10, "the one that was cut off to follow")
+    wait_until(lambda: world.topics_of(cut_off) >= {"after-cut"}, 60, "the one that was cut off to follow")
     leader = world.quorum.wait_for_leader()
 
     def logs() -> tuple[bytes, bytes]:
@@ -141,7 +141,7 @@ def test_brokers_leave_an_isolated_active_controller_and_its_uncommitted_records
         one, other = world.quorum.call(logs)
         return one == other
 
-    wait_until(same, 10, "one history")
+    wait_until(same, 60, "one history")
     truncated = [broker for broker in world.brokers.values() if "Truncated to offset" in broker.whole_log]
     assert truncated, "some broker had a record of the cut off one that no majority had"
     assert world.quorum.call(lambda: world.quorum.node(leader).controller.epoch) > epochs
@@ -196,9 +196,9 @@ def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_pa
     port = free_port()
     with running(kafka):
         kept = Path(kafka.properties["log.dirs"]) / "__cluster_metadata-0"
-        wait_until(lambda: [path for path in kept.glob("*.checkpoint") if path.name[19] != "0"], 30, "a snapshot")
+        wait_until(lambda: [path for path in kept.glob("*.checkpoint") if path.name[19] != "0"], 60, "a snapshot")
         with Controller.sync(port=port, **options) as ours:
-            wait_until(follows(ours), 20, "our controller to follow")
+            wait_until(follows(ours), 60, "our controller to follow")
             log = raft_of(ours).log
             assert log.start_offset > 0, "it began with a snapshot"
             assert [node.key.id for node in log.voters.nodes.values()] == [KAFKA_ID]
@@ -206,23 +206,23 @@ def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_pa
             lines = {**kafka.properties, "node.id": OUR_ID, "log.dirs": tmp_path / "ours"}
             lines["listeners"] = f"CONTROLLER://127.0.0.1:{port}"
             properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-            wait_until(lambda: re.search(rf"^{OUR_ID}\s", tool(kafka.bootstrap, "describe", "--re"), re.M), 20, "seen")
+            wait_until(lambda: re.search(rf"^{OUR_ID}\s", tool(kafka.bootstrap, "describe", "--re"), re.M), 60, "seen")
             result = tool(kafka.bootstrap, "--command-config", str(properties), "add-controller")
             assert f"Added controller {OUR_ID}" in result
             assert voters(kafka.bootstrap) == {OUR_ID: f"127.0.0.1:{port}", KAFKA_ID: kafka.bootstrap}
-            wait_until(lambda: set(log.voters.nodes) == {OUR_ID, KAFKA_ID}, 10, "the voters in our log")
+            wait_until(lambda: set(log.voters.nodes) == {OUR_ID, KAFKA_ID}, 60, "the voters in our log")
         port = free_port()
         with Controller.sync(port=port, **options) as ours:
             ours.call(lambda: setattr(raft_of(ours), "automatic", False))
-            wait_until(follows(ours), 30, "our controller to follow again")
+            wait_until(follows(ours), 60, "our controller to follow again")
             moved = {OUR_ID: f"127.0.0.1:{port}", KAFKA_ID: kafka.bootstrap}
-            wait_until(lambda: voters(kafka.bootstrap) == moved, 20, "our new address among the voters")
+            wait_until(lambda: voters(kafka.bootstrap) == moved, 60, "our new address among the voters")
             directory_id = re.search(r"directory.id=(\S+)", (tmp_path / "ours/meta.properties").read_text())
             assert directory_id is not None
             removed = ("--controller-id", str(OUR_ID), "--controller-directory-id", directory_id[1])
-            wait_until(lambda: is_changed(kafka.bootstrap, "remove-controller", *removed), 20, "no vote of ours")
+            wait_until(lambda: is_changed(kafka.bootstrap, "remove-controller", *removed), 60, "no vote of ours")
             assert voters(kafka.bootstrap) == {KAFKA_ID: kafka.bootstrap}
-            wait_until(lambda: not raft_of(ours).is_voter, 10, "our controller to know that it has no vote")
+            wait_until(lambda: not raft_of(ours).is_voter, 60, "our controller to know that it has no vote")
         assert kafka.running
 
 
@@ -251,7 +251,7 @@ def test_voters_of_the_configuration_become_records(tmp_path: Path, leader_id: i
                 return bool(raft.leader_id == leader_id and raft.log.high_watermark > 0)
 
             ours.call(lambda: setattr(raft, "automatic", False))
-            wait_until(lambda: ours.call(elect), 30, f"{leader_id} to lead")
+            wait_until(lambda: ours.call(elect), 60, f"{leader_id} to lead")
             features = KafkaTool("kafka-features")
             arguments = ("--bootstrap-controller", f"127.0.0.1:{port if leader_id == OUR_ID else kafka.port}")
 
@@ -261,12 +261,12 @@ def test_voters_of_the_configuration_become_records(tmp_path: Path, leader_id: i
                 except KafkaProcessError:
                     return False
 
-            wait_until(upgraded, 30, "every voter to have told its directory")
-            wait_until(lambda: raft.log.kraft_version == 1, 10, "kraft.version 1 in our log")
+            wait_until(upgraded, 60, "every voter to have told its directory")
+            wait_until(lambda: raft.log.kraft_version == 1, 60, "kraft.version 1 in our log")
             directories = {node.key.id: node.key.directory_id for node in raft.voters.nodes.values()}
             assert directories[OUR_ID] == raft.log.directory_id
             assert directories[KAFKA_ID] not in (bytes(16), raft.log.directory_id)
-            wait_until(lambda: raft.log.high_watermark == raft.log.end_offset, 10, "all to be committed")
+            wait_until(lambda: raft.log.high_watermark == raft.log.end_offset, 60, "all to be committed")
         assert kafka.running
     finally:
         kafka.kill()
@@ -305,8 +305,8 @@ def kill_the_active_one(controllers: list[MockraftController], clients: str, pre
         killed = controllers[leader - 3000]
         killed.kill()
         before = len(created)
-        wait_until(lambda: len(created) > before + 20, 30, "topics after the failover")
-    wait_until(lambda: set(created) <= topics_of(clients), 10, "every acknowledged topic")
+        wait_until(lambda: len(created) > before + 20, 60, "topics after the failover")
+    wait_until(lambda: set(created) <= topics_of(clients), 60, "every acknowledged topic")
     killed.start()
     killed.wait_until_running()
 
@@ -335,7 +335,7 @@ def test_a_whole_quorum_is_killed_and_comes_back_with_everything_acknowledged(
             quorum.start()
             quorum.wait_until_running()
             before = len(created)
-            wait_until(lambda: len(created) > before + 5, 30, "topics after the restart")
-        wait_until(lambda: set(created) <= topics_of(clients), 10, "every acknowledged topic")
+            wait_until(lambda: len(created) > before + 5, 60, "topics after the restart")
+        wait_until(lambda: set(created) <= topics_of(clients), 60, "every acknowledged topic")
         create_topic(clients, "last", replicas=2)
         assert all(broker.running for broker in brokers.values())

@@ -49,7 +49,7 @@ def answers(trio: Trio) -> list[Any]:
         for node in trio.nodes.values():
             node.start()
         with closing(connect(trio.nodes[trio.wait_for_leader()].bootstrap, 20)) as connection:
-            wait_until(lambda: has_all_running(connection), 20, "registrations of the running controllers")
+            wait_until(lambda: has_all_running(connection), 60, "registrations of the running controllers")
             return [to_json(connection.exchange(request, version), version) for request, version in REQUESTS]
     finally:
         for node in trio.nodes.values():

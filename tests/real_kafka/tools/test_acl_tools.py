@@ -86,7 +86,7 @@ def test_an_acl_lets_a_client_make_topics_until_it_is_removed(cluster: KafkaClus
     assert create(cluster, "alice", "orders-1") == "TOPIC_AUTHORIZATION_FAILED"
     result = acls(cluster, "--add", *ALICE, "--operation", "Create", "--operation", "Alter", *orders)
     assert "(principal=User:alice, host=*, operation=CREATE, permissionType=ALLOW)" in result
-    wait_until(lambda: create(cluster, "alice", "orders-1") == "", 20, "alice may create orders-1")
+    wait_until(lambda: create(cluster, "alice", "orders-1") == "", 60, "alice may create orders-1")
     assert create(cluster, "alice", "payments") == "TOPIC_AUTHORIZATION_FAILED"
     assert create(cluster, "admin", "payments") == ""
     admin = client(cluster, "alice")
@@ -94,12 +94,12 @@ def test_an_acl_lets_a_client_make_topics_until_it_is_removed(cluster: KafkaClus
     assert refusal(admin.create_partitions([NewPartitions("payments", 2)])) == "TOPIC_AUTHORIZATION_FAILED"
 
     acls(cluster, "--add", "--deny-principal", "User:alice", "--operation", "Create", "--topic", "orders-2")
-    wait_until(lambda: "DENY" in acls(cluster, "--list", "--topic", "orders-2"), 20, "the denial is listed")
+    wait_until(lambda: "DENY" in acls(cluster, "--list", "--topic", "orders-2"), 60, "the denial is listed")
     assert create(cluster, "alice", "orders-2") == "TOPIC_AUTHORIZATION_FAILED"
     assert create(cluster, "alice", "orders-3") == ""
 
     acls(cluster, "--remove", "--force", "--topic", "orders-9", "--resource-pattern-type", "match")
-    wait_until(lambda: "alice" not in acls(cluster, "--list", *orders), 20, "the ACL is removed")
+    wait_until(lambda: "alice" not in acls(cluster, "--list", *orders), 60, "the ACL is removed")
     assert create(cluster, "alice", "orders-4") == "TOPIC_AUTHORIZATION_FAILED"
     listed = acls(cluster, "--list")
     assert "operation=CREATE, permissionType=DENY" in listed
@@ -110,8 +110,8 @@ def test_acls_are_managed_at_the_controller_too(cluster: KafkaCluster) -> None:
     in_cluster = ("--cluster", "--operation", "Create")
     result = acls(cluster, "--add", *ALICE, "--allow-host", "127.0.0.1", *in_cluster, directly=True)
     assert "resourceType=CLUSTER, name=kafka-cluster" in result
-    wait_until(lambda: create(cluster, "alice", "anything") == "", 20, "alice may create")
+    wait_until(lambda: create(cluster, "alice", "anything") == "", 60, "alice may create")
     assert "host=127.0.0.1, operation=CREATE" in acls(cluster, "--list", "--cluster", directly=True)
     acls(cluster, "--remove", "--force", "--cluster", directly=True)
-    wait_until(lambda: "alice" not in acls(cluster, "--list", "--cluster", directly=True), 20, "the ACL is removed")
+    wait_until(lambda: "alice" not in acls(cluster, "--list", "--cluster", directly=True), 60, "the ACL is removed")
     assert create(cluster, "alice", "more") == "TOPIC_AUTHORIZATION_FAILED"

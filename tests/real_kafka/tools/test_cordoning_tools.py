@@ -51,7 +51,7 @@ def test_kafkas_tools_cordon_describe_and_uncordon(tmp_path: Path) -> None:
             return [each["logDir"] for each in result["brokers"][0]["logDirs"]]
 
         configs("--alter", "--add-config", f"{CONFIG}={d1}")
-        wait_until(lambda: cordoned() == [d1], 30, "the directory is cordoned")
+        wait_until(lambda: cordoned() == [d1], 60, "the directory is cordoned")
         assert sorted(told_by_kafka_log_dirs()) == [d1, d2]
         assert asyncio.run(described(broker.bootstrap_servers)) == {d1: True, d2: False}
         (line,) = re.findall(rf"{CONFIG}=.*", configs("--describe"))
@@ -67,5 +67,5 @@ def test_kafkas_tools_cordon_describe_and_uncordon(tmp_path: Path) -> None:
             configs("--alter", "--add-config", f"{CONFIG}=/nowhere")
 
         configs("--alter", "--delete-config", CONFIG)
-        wait_until(lambda: cordoned() == [], 30, "no directory is cordoned")
+        wait_until(lambda: cordoned() == [], 60, "no directory is cordoned")
         assert asyncio.run(described(broker.bootstrap_servers)) == {d1: False, d2: False}

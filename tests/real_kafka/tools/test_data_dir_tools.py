@@ -44,7 +44,7 @@ def data_dir(cluster: KafkaCluster) -> Path:
         found = [int(each.name[:20]) for each in path.glob("__cluster_metadata-0/*.checkpoint")]
         return bool(found) and max(found) >= end_offset
 
-    wait_until(snapshot_after_all, 30, f"a snapshot up to {end_offset}")
+    wait_until(snapshot_after_all, 60, f"a snapshot up to {end_offset}")
     return path
 
 
@@ -81,7 +81,7 @@ def shell_prints(file: Path, *parts: str, command: Sequence[str] = (), stdin: st
         text = shell.run("--snapshot", str(file), *command, stdin=stdin)
         return text if all(part in text for part in parts) else ""
 
-    return wait_until(printed, 30, f"{parts} in what kafka-metadata-shell prints")
+    return wait_until(printed, 60, f"{parts} in what kafka-metadata-shell prints")
 
 
 def test_kafka_metadata_shell_shows_the_whole_cluster(file: Path) -> None:

@@ -68,14 +68,14 @@ def test_a_user_is_made_logs_in_and_is_deleted(cluster: KafkaCluster) -> None:
     for added in ("SCRAM-SHA-256=[iterations=8192,password=wonderland]", "SCRAM-SHA-512=[password=looking-glass]"):
         result = configs(cluster, "--alter", *alice, "--add-config", added)
         assert result.strip() == "Completed updating config for user alice."
-    wait_until(lambda: may_log_in(cluster, "alice", "wonderland", "SCRAM-SHA-256"), 20, "alice logged in")
+    wait_until(lambda: may_log_in(cluster, "alice", "wonderland", "SCRAM-SHA-256"), 60, "alice logged in")
     assert may_log_in(cluster, "alice", "looking-glass", "SCRAM-SHA-512")
     assert not may_log_in(cluster, "alice", "looking-glass", "SCRAM-SHA-256")
     described = configs(cluster, "--describe", *alice)
     assert "SCRAM-SHA-256=iterations=8192" in described
     assert "SCRAM-SHA-512=iterations=4096" in described
     configs(cluster, "--alter", *alice, "--delete-config", "SCRAM-SHA-256")
-    wait_until(lambda: "SCRAM-SHA-256" not in configs(cluster, "--describe"), 20, "one credential gone")
+    wait_until(lambda: "SCRAM-SHA-256" not in configs(cluster, "--describe"), 60, "one credential gone")
     assert not may_log_in(cluster, "alice", "wonderland", "SCRAM-SHA-256")
     assert may_log_in(cluster, "alice", "looking-glass", "SCRAM-SHA-512")
 
@@ -108,7 +108,7 @@ def test_a_token_is_made_logs_in_is_renewed_and_ends(
     cluster: KafkaCluster, as_user: Callable[..., tuple[str, ...]]
 ) -> None:
     configs(cluster, "--alter", "--entity-name", "carol", "--add-config", "SCRAM-SHA-256=[password=secret]")
-    wait_until(lambda: may_log_in(cluster, "carol", "secret", "SCRAM-SHA-256"), 20, "carol logged in")
+    wait_until(lambda: may_log_in(cluster, "carol", "secret", "SCRAM-SHA-256"), 60, "carol logged in")
     tokens, carol = KafkaTool("kafka-delegation-tokens"), as_user("carol", "secret")
     made = tokens.run(*carol, "--create", "--max-life-time-period", "-1", "--renewer-principal", "User:dave")
     token_id, token_hmac, *_ = made.strip().splitlines()[-1].split()
@@ -117,7 +117,7 @@ def test_a_token_is_made_logs_in_is_renewed_and_ends(
     def described() -> str:
         return tokens.run(*carol, "--describe", "--owner-principal", "User:carol")
 
-    wait_until(lambda: token_id in described(), 20, "the token described")
+    wait_until(lambda: token_id in described(), 60, "the token described")
     bearer = as_user(token_id, token_hmac, tokenauth="true")
     assert KafkaTool("kafka-topics").run(*bearer, "--list").split() == []
     with pytest.raises(KafkaProcessError, match="Delegation Token requests are not allowed"):
@@ -127,4 +127,4 @@ def test_a_token_is_made_logs_in_is_renewed_and_ends(
     assert "Completed expire operation" in tokens.run(
         *carol, "--expire", "--expiry-time-period", "-1", "--hmac", token_hmac
     )
-    wait_until(lambda: token_id not in described(), 20, "the token gone")
+    wait_until(lambda: token_id not in described(), 60, "the token gone")

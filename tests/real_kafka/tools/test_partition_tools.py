@@ -51,7 +51,7 @@ def holds(broker: KafkaBroker, topic: str) -> bool:
 
 def test_kafka_topics_adds_partitions(run: Any, cluster: KafkaCluster) -> None:
     run("kafka-topics", "--create", "--topic", "grows", "--replica-assignment", "1:2")
-    wait_until(lambda: all(holds(each, "grows") for each in cluster.brokers.values()), 15, "each broker heard of it")
+    wait_until(lambda: all(holds(each, "grows") for each in cluster.brokers.values()), 60, "each broker heard of it")
     run("kafka-topics", "--alter", "--topic", "grows", "--partitions", "2", "--replica-assignment", "1:2,2:1")
     run("kafka-topics", "--alter", "--topic", "grows", "--partitions", "4")
 
@@ -59,7 +59,7 @@ def test_kafka_topics_adds_partitions(run: Any, cluster: KafkaCluster) -> None:
         found = partitions_of(cluster.bootstrap_servers, "grows")
         return len(found) == 4 and all(leader > 0 and isr == [1, 2] for leader, isr in found.values())
 
-    wait_until(led, 15, "four partitions, led and in sync")
+    wait_until(led, 60, "four partitions, led and in sync")
     assert partitions_of(cluster.bootstrap_servers, "grows")[1][0] == 2
     with pytest.raises(KafkaProcessError, match=r"currently has 4 partition\(s\); 3 would not be an increase"):
         run("kafka-topics", "--alter", "--topic", "grows", "--partitions", "3")
@@ -76,8 +76,8 @@ def test_kafka_reassign_partitions_moves_a_partition_to_another_broker(
     wait_until(
         lambda: completed in run("kafka-reassign-partitions", *plan("moves", [2]), "--verify"), 30, "a partition moved"
     )
-    wait_until(lambda: partitions_of(cluster.bootstrap_servers, "moves") == {0: (2, [2])}, 10, "it seen by both")
-    wait_until(lambda: not holds(cluster.brokers[1], "moves"), 20, "the old replica set aside")
+    wait_until(lambda: partitions_of(cluster.bootstrap_servers, "moves") == {0: (2, [2])}, 60, "it seen by both")
+    wait_until(lambda: not holds(cluster.brokers[1], "moves"), 60, "the old replica set aside")
     assert holds(cluster.brokers[2], "moves")
     sent += produce(cluster.bootstrap_servers, "moves", [f"after-{number}" for number in range(10)])
     assert consume(cluster.bootstrap_servers, "moves") == sent
@@ -95,7 +95,7 @@ def test_kafka_reassign_partitions_calls_a_slow_move_back(run: Any, plan: Any, c
         "kafka-reassign-partitions", *moving, "--cancel"
     )
     assert "No partition reassignments found." in run("kafka-reassign-partitions", "--list")
-    wait_until(lambda: not holds(cluster.brokers[2], "slow"), 20, "the new replica set aside")
+    wait_until(lambda: not holds(cluster.brokers[2], "slow"), 60, "the new replica set aside")
     assert partitions_of(cluster.bootstrap_servers, "slow") == {0: (1, [1])}
 
 
@@ -104,7 +104,7 @@ def test_kafka_leader_election_brings_the_leader_home_and_elects_uncleanly(run: 
     run("kafka-topics", "--create", "--topic", "led", "--replica-assignment", "1:2")
 
     def see(leader: int, isr: list[int], by: KafkaBroker) -> None:
-        wait_until(lambda: partitions_of(by.bootstrap, "led") == {0: (leader, isr)}, 20, f"leader {leader}, ISR {isr}")
+        wait_until(lambda: partitions_of(by.bootstrap, "led") == {0: (leader, isr)}, 60, f"leader {leader}, ISR {isr}")
 
     def elect(kind: str, by: KafkaBroker) -> str:
         where = ("--bootstrap-server", by.bootstrap, "--topic", "led", "--partition", "0")

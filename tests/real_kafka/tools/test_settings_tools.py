@@ -42,9 +42,9 @@ def test_kafka_configs_sets_describes_and_removes_quotas(
         return {key: float(value) for key, value in result}
 
     expected = {key: float(value) for key, value in settings.items()}
-    wait_until(lambda: described() == expected, 15, f"the quotas of {entity}")
+    wait_until(lambda: described() == expected, 60, f"the quotas of {entity}")
     configs.run(*where, "--alter", "--delete-config", ",".join(settings))
-    assert wait_until(lambda: described() == {}, 15, f"no quotas of {entity}")
+    assert wait_until(lambda: described() == {}, 60, f"no quotas of {entity}")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_kafka_configs_sets_groups_and_client_metrics(
     configs = KafkaTool("kafka-configs")
     where = (*by_broker, "--entity-type", kind, "--entity-name", name)
     configs.run(*where, "--alter", "--add-config", f"{key}={value}")
-    assert wait_until(lambda: f"{key}={value}" in configs.run(*where, "--describe"), 15, f"{key} of {name}")
+    assert wait_until(lambda: f"{key}={value}" in configs.run(*where, "--describe"), 60, f"{key} of {name}")
 
 
 def test_kafka_configs_describes_its_changes_at_the_controller(by_controller: tuple[str, str]) -> None:
@@ -93,13 +93,13 @@ def test_kafka_features_upgrades_and_downgrades(
 
     assert finalized()["metadata.version"] == "4.2-IV1"
     features.run(*by_controller, "downgrade", "--feature", "transaction.version=1")
-    wait_until(lambda: finalized()["transaction.version"] == "1", 15, "transaction.version 1")
+    wait_until(lambda: finalized()["transaction.version"] == "1", 60, "transaction.version 1")
     features.run(*by_broker, "upgrade", "--feature", "transaction.version=2")
     dry = features.run(*by_broker, "upgrade", "--metadata", "4.3-IV0", "--dry-run")
     assert "metadata.version can be upgraded to 30" in dry
     upgraded = features.run(*by_broker, "upgrade", "--metadata", "4.3-IV0")
     assert "metadata.version was upgraded to 30" in upgraded
-    wait_until(lambda: finalized()["metadata.version"] == "4.3-IV0", 15, "metadata.version 4.3-IV0")
+    wait_until(lambda: finalized()["metadata.version"] == "4.3-IV0", 60, "metadata.version 4.3-IV0")
     assert finalized()["transaction.version"] == "2"
     with pytest.raises(KafkaProcessError, match="Refusing to perform the requested downgrade"):
         features.run(*by_controller, "downgrade", "--metadata", "4.2-IV1")

@@ -48,10 +48,10 @@ def test_kafka_topics_creates_describes_alters_and_deletes(run: Run) -> None:
 
     assert "PartitionCount: 2\tReplicationFactor: 3" in described()
     run("kafka-topics", "--alter", "--topic", "t", "--partitions", "3")
-    wait_until(lambda: "PartitionCount: 3" in described(), 20, "three partitions")
+    wait_until(lambda: "PartitionCount: 3" in described(), 60, "three partitions")
     assert "t" in run("kafka-topics", "--list").split()
     run("kafka-topics", "--delete", "--topic", "t")
-    wait_until(lambda: "t" not in run("kafka-topics", "--list").split(), 20, "t gone")
+    wait_until(lambda: "t" not in run("kafka-topics", "--list").split(), 60, "t gone")
     with pytest.raises(KafkaProcessError, match="does not exist as expected"):
         described()
 
@@ -105,7 +105,7 @@ def test_kafka_reassign_partitions_moves_and_lists(run: Run, tmp_path: Path) -> 
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({"version": 1, "partitions": [{"topic": "m", "partition": 0, "replicas": [2, 3]}]}))
     run("kafka-reassign-partitions", "--execute", "--reassignment-json-file", str(path))
-    wait_until(lambda: "No partition reassignments found." in run("kafka-reassign-partitions", "--list"), 30, "moved")
+    wait_until(lambda: "No partition reassignments found." in run("kafka-reassign-partitions", "--list"), 60, "moved")
     assert "Replicas: 2,3" in run("kafka-topics", "--describe", "--topic", "m")
     verified = run("kafka-reassign-partitions", "--verify", "--reassignment-json-file", str(path))
     assert "Reassignment of partition m-0 is completed." in verified

@@ -39,13 +39,13 @@ def test_kafka_topics_creates_describes_and_deletes(cluster: KafkaCluster, by_br
         topics.run(*by_broker, "--create", "--topic", "made")
     topics.run(*by_broker, "--delete", "--topic", "made")
     # Another broker than the one that forwarded the request may not have read of it yet.
-    wait_until(lambda: "made" not in topics.run(*by_broker, "--list").split(), 20, "the topic gone from the list")
+    wait_until(lambda: "made" not in topics.run(*by_broker, "--list").split(), 60, "the topic gone from the list")
 
     def folders() -> list[Path]:
         every = [folder for broker in cluster.brokers.values() for folder in broker.log_dirs]
         return [path for folder in every for path in folder.glob("made-*") if not path.name.endswith("-delete")]
 
-    wait_until(lambda: not folders(), 20, "the replicas of a deleted topic set aside")
+    wait_until(lambda: not folders(), 60, "the replicas of a deleted topic set aside")
 
 
 def test_kafka_topics_reports_refusals_of_the_controller(by_broker: tuple[str, str]) -> None:
@@ -134,10 +134,10 @@ def test_kafka_configs_changes_a_topic_through_a_broker(by_broker: tuple[str, st
     def described() -> str:
         return configs.run(*topic, "--describe")
 
-    wait_until(lambda: "retention.ms=123456 " in described(), 10, "the topic's new retention.ms")
+    wait_until(lambda: "retention.ms=123456 " in described(), 60, "the topic's new retention.ms")
     assert "cleanup.policy=compact " in described()
     configs.run(*topic, "--alter", "--delete-config", "retention.ms")
-    wait_until(lambda: "retention.ms" not in described(), 10, "retention.ms back at its default")
+    wait_until(lambda: "retention.ms" not in described(), 60, "retention.ms back at its default")
 
 
 def test_kafka_configs_changes_a_broker_through_the_controller(
@@ -150,7 +150,7 @@ def test_kafka_configs_changes_a_broker_through_the_controller(
     def described() -> str:
         return next(iter(re.findall(r"num\.io\.threads=6 .*", configs.run(*by_broker, *broker, "--describe"))), "")
 
-    assert "DYNAMIC_BROKER_CONFIG:num.io.threads=6" in wait_until(described, 10, "num.io.threads of broker 2")
+    assert "DYNAMIC_BROKER_CONFIG:num.io.threads=6" in wait_until(described, 60, "num.io.threads of broker 2")
 
 
 def test_a_cordoned_log_dir_gets_no_new_replicas(cluster: KafkaCluster, by_broker: tuple[str, str]) -> None:
@@ -160,6 +160,6 @@ def test_a_cordoned_log_dir_gets_no_new_replicas(cluster: KafkaCluster, by_broke
     KafkaTool("kafka-configs").run(*configs, "--add-config", f"cordoned.log.dirs={broker.log_dirs[0]}")
     broker.wait_for_log(r"(?i)cordoned", 10)
     create_topic(cluster.bootstrap_servers, "kept-out", partitions=6, replicas=3)
-    wait_until(lambda: len(list(broker.log_dirs[1].glob("kept-out-*"))) == 6, 10, "six replicas in the other folder")
+    wait_until(lambda: len(list(broker.log_dirs[1].glob("kept-out-*"))) == 6, 60, "six replicas in the other folder")
     assert not list(broker.log_dirs[0].glob("kept-out-*"))
     KafkaTool("kafka-configs").run(*configs, "--delete-config", "cordoned.log.dirs")

@@ -54,7 +54,7 @@ class Life:
             found = self.side.ask(filters(DescribeAclsRequest), 3)
             return sum(len(resource.acls) for resource in found.resources)
 
-        wait_until(lambda: described() == len(self.ids), 20, f"{len(self.ids)} ACLs described")
+        wait_until(lambda: described() == len(self.ids), 60, f"{len(self.ids)} ACLs described")
 
     def tell(self, message: Any, version: int, user: str | None = None) -> None:
         answer = self.side.ask(message, version) if user is None else self.side.forward(message, version, user)

@@ -83,7 +83,7 @@ def create(side: Any, *acls: Acl) -> None:
     before = described()
     made = side.forward(CreateAclsRequest(creations=[acl.creation for acl in acls]), 3, "boss")
     assert [each.error_code for each in made.results] == [0] * len(acls)
-    wait_until(lambda: described() == before + len(acls), 20, "the authorizer knows them")
+    wait_until(lambda: described() == before + len(acls), 60, "the authorizer knows them")
     side.new_records()
 
 
@@ -336,7 +336,7 @@ def direct(side: Any) -> list[Any]:
     answers = []
     side.forward(CreateAclsRequest(creations=[deny.creation]), 3, "boss")
     fetch = messages.request(api_keys.FETCH)()
-    wait_until(lambda: side.ask(fetch, 17).error_code == 31, 20, "the denial known")
+    wait_until(lambda: side.ask(fetch, 17).error_code == 31, 60, "the denial known")
     for key, api in OFFERED.items():
         if api.operation is not None:
             for version in range(api.min_version, api.max_version + 1):

@@ -53,7 +53,7 @@ class Life:
             assert made.hmac == hmac.digest(SECRET_KEY.encode(), made.token_id.encode(), hashlib.sha512)
             self.hmacs[name] = made.hmac
             # Kafka's controller finds a token by its HMAC some time after it made it.
-            wait_until(lambda: self.code_for_a_stranger(name) != NOT_FOUND, 20, f"token {name} known")
+            wait_until(lambda: self.code_for_a_stranger(name) != NOT_FOUND, 60, f"token {name} known")
         self._tell(f"create {name}", made, version)
 
     def renew(self, name: str, token: str, period_ms: int, user: str = "alice", version: int = 2) -> None:
@@ -71,7 +71,7 @@ class Life:
         return int(self.ask(request, 2, "stranger").error_code)
 
     def wait_for_code(self, token: str, code: int) -> None:
-        wait_until(lambda: self.code_for_a_stranger(token) == code, 20, f"{error_codes.name(code)} for {token}")
+        wait_until(lambda: self.code_for_a_stranger(token) == code, 60, f"{error_codes.name(code)} for {token}")
 
     def _tell(self, name: str, answer: Any, version: int) -> None:
         records = [(r, v) for r, v in self.side.new_records() if "Token" in type(r).__name__]
@@ -161,7 +161,7 @@ def swept(side: Any) -> list[str]:
         seen.extend(type(record).__name__ for record, _ in side.new_records())
         return "RemoveDelegationTokenRecord" in seen
 
-    wait_until(removed, 20, "the removal of a token that is over")
+    wait_until(removed, 60, "the removal of a token that is over")
     assert life.code_for_a_stranger("kept") == error_codes.DELEGATION_TOKEN_OWNER_MISMATCH
     return [name for name in seen if "Token" in name]
 

@@ -310,7 +310,7 @@ def with_token(wire: Wire, address: tuple[str, int], mechanism: str) -> list[Any
             return answers
 
     # Kafka's listener knows a token a moment after its controller does.
-    wait_until(lambda: log_in()[-1] != "closed" and log_in()[1]["errorCode"] == 0, 20, "a token that is known")
+    wait_until(lambda: log_in()[-1] != "closed" and log_in()[1]["errorCode"] == 0, 60, "a token that is known")
     wrong = dataclasses.replace(login, password="wrong")
     with closing(Wire(address)) as other:
         return [log_in(), other.log_in_as(wrong), wire.ask(RenewDelegationTokenRequest(hmac=b"?"), 2)["errorCode"]]
