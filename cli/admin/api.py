@@ -24,7 +24,7 @@ class UnreachableError(Exception):
     """Nothing answered, or not mockraft."""
 
 
-class Api:
+class AdminClient:
     """An admin API at a URL; raises RefusedError and UnreachableError."""
 
     def __init__(self, url: str, token: str | None = None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mockraft.cli.admin.api import Api, RefusedError, UnreachableError
+from mockraft.cli.admin.api import AdminClient, RefusedError, UnreachableError
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.kafka_api.options import OptionError, option
@@ -46,7 +46,7 @@ class RemoteOptions:
 class Remote:
     """A command's connection to the API and to the terminal; `as_json` asks for JSON."""
 
-    def __init__(self, api: Api, as_json: bool) -> None:
+    def __init__(self, api: AdminClient, as_json: bool) -> None:
         self.api = api
         self.as_json = as_json
 
@@ -69,7 +69,7 @@ def known(path: str, name: str, key: str = "id") -> Callable[[], list[str]]:
     """Return a function that asks the admin API for ids, for completion; none where nothing answers."""
 
     def ask() -> list[str]:
-        api = Api(os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL, os.environ.get("MOCKRAFT_ADMIN_TOKEN"))
+        api = AdminClient(os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL, os.environ.get("MOCKRAFT_ADMIN_TOKEN"))
         with contextlib.suppress(RefusedError, UnreachableError):
             return [str(each[key]) for each in api.get(path)[name]]
         return []
@@ -182,7 +182,7 @@ def _cell(value: object) -> RenderableType:
 def _run(do: Callable[[Remote], None], options: RemoteOptions, path: str) -> None:
     url = options.admin or os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL
     try:
-        do(Remote(Api(url, token_in(options.token_file)), options.as_json))
+        do(Remote(AdminClient(url, token_in(options.token_file)), options.as_json))
         sys.stdout.flush()
     except RefusedError as refusal:
         _fail(path, refusal, ExitCode.FAILED)

@@ -42,7 +42,7 @@ def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, propo
 
 
 async def _broker(
-    options: option.BrokerOptions, fields: dict[str, Any], faults: Sequence[disks.Fault], rng: random.Random
+    options: option.BrokerOptions, fields: dict[str, Any], faults: Sequence[disks.DiskFault], rng: random.Random
 ) -> ExitCode:
     """Run until a signal, the time is over or it died; gives the exit code."""
     from mockraft.brokers.broker import SimulatedBroker

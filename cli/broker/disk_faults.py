@@ -19,7 +19,7 @@ KINDS = tuple(each.name for each in fields(DiskFaultOptions))
 _WITH_VALUE = {"slow": "DIR=MS, such as /data/d1=250", "flaky": "DIR=P, such as /data/d1=0.01"}
 
 
-class Fault(NamedTuple):
+class DiskFault(NamedTuple):
     """One thing that happens to a directory (or a file), `after_s` seconds after the broker runs."""
 
     kind: str
@@ -28,13 +28,13 @@ class Fault(NamedTuple):
     after_s: float
 
 
-def faults_of(options: DiskFaultOptions) -> list[Fault]:
+def faults_of(options: DiskFaultOptions) -> list[DiskFault]:
     """Parse the options, in the order of time. OptionError names the option."""
     found = [_fault(kind, text) for kind in KINDS for text in getattr(options, kind) or ()]
     return sorted(found, key=lambda fault: fault.after_s)
 
 
-def check(faults: Sequence[Fault], log_dirs: Sequence[str]) -> None:
+def check(faults: Sequence[DiskFault], log_dirs: Sequence[str]) -> None:
     """Check that each is about one of these directories. OptionError names the option and the directories."""
     for fault in faults:
         within = any(fault.path == path or fault.path.startswith(f"{path}{os.sep}") for path in log_dirs)
@@ -42,7 +42,7 @@ def check(faults: Sequence[Fault], log_dirs: Sequence[str]) -> None:
             raise _bad(fault.kind, f"{fault.path} is none of the log directories: {', '.join(log_dirs)}")
 
 
-async def carry_out(broker: SimulatedBroker, faults: Sequence[Fault], seed: int) -> None:
+async def carry_out(broker: SimulatedBroker, faults: Sequence[DiskFault], seed: int) -> None:
     """Do all of it when its time comes, with a line for each."""
     try:
         await broker.wait_until(BrokerState.RUNNING, broker.config.registration_timeout_ms)
@@ -59,7 +59,7 @@ async def carry_out(broker: SimulatedBroker, faults: Sequence[Fault], seed: int)
         print(f"broker {broker.config.broker_id}: {_option(fault.kind)} {fault.path}{outcome}")
 
 
-def _apply(broker: SimulatedBroker, fault: Fault, seed: int) -> None:
+def _apply(broker: SimulatedBroker, fault: DiskFault, seed: int) -> None:
     match fault.kind:
         case "fail_log_dir":
             broker.fail_log_dir(fault.path)
@@ -75,7 +75,7 @@ def _apply(broker: SimulatedBroker, fault: Fault, seed: int) -> None:
             broker.heal_log_dir(fault.path)
 
 
-def _fault(kind: str, text: str) -> Fault:
+def _fault(kind: str, text: str) -> DiskFault:
     path, after_s = text, 0.0
     before, at, seconds = text.rpartition("@")
     if at and _number(seconds) is not None:
@@ -88,7 +88,7 @@ def _fault(kind: str, text: str) -> Fault:
             raise _bad(kind, f"{text!r} is not {_WITH_VALUE[kind]}, with @SECONDS behind it if you like")
     if not path:
         raise _bad(kind, f"{text!r} names no directory")
-    return Fault(kind, os.path.abspath(path), value or 0.0, after_s)
+    return DiskFault(kind, os.path.abspath(path), value or 0.0, after_s)
 
 
 def _number(text: str) -> float | None:

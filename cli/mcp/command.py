@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from mockraft.cli.admin.api import Api
+from mockraft.cli.admin.api import AdminClient
 from mockraft.cli.admin.remote import token_in
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
@@ -52,7 +52,7 @@ def run(options: Options) -> None:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
         end_without("mcp", error.name, "mcp")
-    given = Api(url, token_in(options.token_file)) if url else None
+    given = AdminClient(url, token_in(options.token_file)) if url else None
     with Controllers(given, options.allow_changes) as controllers:
         make_server(controllers).run("stdio")
 

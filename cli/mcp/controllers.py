@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Literal, Self
 
-from mockraft.cli.admin.api import Api
+from mockraft.cli.admin.api import AdminClient
 
 STOP_S = 10
 READY = re.compile(r"mockraft ready bootstrap=(?P<bootstrap>\S+) .*admin=(?P<admin>http\S+)")
@@ -25,11 +25,11 @@ class Controllers:
     `given` is a controller that runs already; `allow_changes` permits changes of it, and of twins of real controllers.
     """
 
-    def __init__(self, given: Api | None, allow_changes: bool = False) -> None:
+    def __init__(self, given: AdminClient | None, allow_changes: bool = False) -> None:
         self._given = given
         self._allow_changes = allow_changes
         self._process: subprocess.Popen[str] | None = None
-        self._started: Api | None = None
+        self._started: AdminClient | None = None
         self._is_twin = False
 
     def __enter__(self) -> Self:
@@ -38,14 +38,14 @@ class Controllers:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def to_read(self) -> Api:
+    def to_read(self) -> AdminClient:
         """Return the API of the controller in use. NoControllerError without one."""
         api = self._started or self._given
         if api is None:
             raise NoControllerError("no controller runs: call start_controller")
         return api
 
-    def to_change(self) -> Api:
+    def to_change(self) -> AdminClient:
         """Return the API of a controller that may be changed. NoControllerError."""
         api = self.to_read()
         if (api is self._given or self._is_twin) and not self._allow_changes:
@@ -79,7 +79,7 @@ class Controllers:
             _, errors = self._process.communicate()
             self._process = None
             raise NoControllerError(errors.strip() or f"mockraft {command} ended without a message")
-        self._started = Api(ready["admin"])
+        self._started = AdminClient(ready["admin"])
         return {"bootstrap": ready["bootstrap"], "admin": ready["admin"]}
 
     def stop(self) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import Target
     from mockraft.spark_replay.storage import Location
+    from pyspark.sql import DataFrame
 
 ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its responses.
 
@@ -107,12 +108,14 @@ def replay(options: ReplayOptions) -> None:
         earlier = run._replace(run_id=f"{run.run_id}-baseline", target=target_of(baseline, None, "--baseline"))
     need_spark()
     from mockraft.spark_replay.spark.session import CONNECT
+    from mockraft.spark_replay.spark.tables import exchanges, frames
 
     targets = [each.target for each in (run, earlier) if isinstance(each, Run)]
     if options.master.startswith(CONNECT) and any(target.is_shared for target in targets):
         why = "a running controller cannot be the target over Spark Connect; mockraft and mockraft==VERSION can"
         raise OptionError(why, "--target")
-    source, files = options.source(), options.files()
+    source: dict[str, Any] = options.source()
+    files = options.files()
     if out is not None:
         folder_of_out = location_of(out)
         if baseline is not None and _resolved(folder_of_out) == _resolved(location_of(baseline, "--baseline")):
@@ -122,7 +125,8 @@ def replay(options: ReplayOptions) -> None:
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-spark-replay-"))
         spark, progress = stack.enter_context(TaskProgress.on_spark(options.master, settings))
-        found = _on_spark(spark, files, source, run, earlier, folder, progress)
+        captured = exchanges(frames(spark, files, **source), unanswered=True)
+        found = _on_spark(spark, captured, run, earlier, folder, progress)
         if options.html is not None:
             progress.step(f"writing {options.html}")
             _write_html(options.html, files, folder, options)
@@ -172,17 +176,10 @@ def _resolved(location: Location) -> Location:
 
 
 def _on_spark(
-    spark: Any,
-    files: list[str],
-    options: dict[str, Any],
-    run: Run,
-    earlier: Run | str | None,
-    out: str,
-    progress: TaskProgress,
+    spark: Any, captured: DataFrame, run: Run, earlier: Run | str | None, out: str, progress: TaskProgress
 ) -> dict[str, Any]:
     from mockraft.spark_replay.spark.replay_summary import summarise, write_rules_fired
     from mockraft.spark_replay.spark.replaying import read_replay, write_replay
-    from mockraft.spark_replay.spark.tables import exchanges, frames
 
     def replayed(to: Run, folder: str) -> Any:
         progress.step(f"replaying to {to.target.name}")
@@ -191,7 +188,6 @@ def _on_spark(
     def on_progress(sent: int, different: int) -> None:
         progress.show(f"{sent:,} sent, {different:,} different")
 
-    captured = exchanges(frames(spark, files, **options), unanswered=True)
     before = None
     try:
         if isinstance(earlier, str):

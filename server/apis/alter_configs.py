@@ -56,7 +56,7 @@ def changed(
     for resource, wanted in resources.items():
         try:
             check_configs(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
-            records += change(controller, *resource, wanted, node, forwarded=ctx.forwarded)
+            records += change(controller, resource, wanted, node, forwarded=ctx.forwarded)
             outcomes.append((resource, None))
         except configs.BrokenOperationError:
             raise

@@ -208,13 +208,13 @@ class QuorumState:
         else:
             deadline_ms = self.deadline_ms if keeps_deadline else self._election_deadline_ms(now_ms)
         voted = self.voted if epoch == self.epoch else None
-        self._step(Role.UNATTACHED, epoch, leader_id, None, voted, now_ms, deadline_ms)
+        self._step(Role.UNATTACHED, ElectionState(epoch, leader_id, voted), None, deadline_ms)
 
     def to_follower(self, epoch: int, leader: NodeEndpoint, now_ms: int) -> None:
         """Follow the leader of `epoch`."""
         self._check(Role.FOLLOWER, epoch)
         voted = self.voted if epoch == self.epoch else None
-        self._step(Role.FOLLOWER, epoch, leader.id, leader, voted, now_ms, NEVER_MS)
+        self._step(Role.FOLLOWER, ElectionState(epoch, leader.id, voted), leader, NEVER_MS)
         self._follow(now_ms)
 
     def to_prospective(self, now_ms: int) -> None:
@@ -226,8 +226,8 @@ class QuorumState:
         deadline_ms = self._election_deadline_ms(now_ms)
         votes = self._new_votes()
         # No persisted state changes.
-        leader = (self.leader_id, self.leader_address)
-        self._step(Role.PROSPECTIVE, self.epoch, *leader, self.voted, now_ms, deadline_ms, save=False)
+        election = ElectionState(self.epoch, self.leader_id, self.voted)
+        self._step(Role.PROSPECTIVE, election, self.leader_address, deadline_ms, save=False)
         self.votes = votes
         self._count_votes(now_ms)
 
@@ -239,7 +239,7 @@ class QuorumState:
             return
         self._check(Role.CANDIDATE, self.epoch + 1)
         deadline_ms = self._election_deadline_ms(now_ms)
-        self._step(Role.CANDIDATE, self.epoch + 1, None, None, self.key, now_ms, deadline_ms)
+        self._step(Role.CANDIDATE, ElectionState(self.epoch + 1, None, self.key), None, deadline_ms)
         self.votes = self._new_votes()
         self._count_votes(now_ms)
 
@@ -249,9 +249,8 @@ class QuorumState:
         assert self.leading is not None
         successors = self.leading.successors()
         deadline_ms = self._election_deadline_ms(now_ms)
-        self._step(
-            Role.RESIGNED, self.epoch, self.leader_id, self.leader_address, None, now_ms, deadline_ms, save=False
-        )
+        election = ElectionState(self.epoch, self.leader_id, None)
+        self._step(Role.RESIGNED, election, self.leader_address, deadline_ms, save=False)
         self.unacknowledged = set(self.log.voters.nodes) - {self.config.node_id}
         self.successors = successors
 
@@ -352,7 +351,7 @@ class QuorumState:
         granting = self.votes.granting
         log = self.log
         local, voters = log.local_voter, log.voters
-        self._step(Role.LEADER, self.epoch, self.config.node_id, self._own_address, None, now_ms, NEVER_MS)
+        self._step(Role.LEADER, ElectionState(self.epoch, self.config.node_id, None), self._own_address, NEVER_MS)
         self.failure = None
         log.leader_epoch = self.epoch
         self.leading = Leading(
@@ -386,28 +385,20 @@ class QuorumState:
         self.deadline_ms = now_ms + fetch_timeout_ms
 
     def _step(
-        self,
-        role: Role,
-        epoch: int,
-        leader_id: int | None,
-        leader: NodeEndpoint | None,
-        voted: ReplicaKey | None,
-        now_ms: int,
-        deadline_ms: int,
-        *,
-        save: bool = True,
+        self, role: Role, election: ElectionState, leader: NodeEndpoint | None, deadline_ms: int, *, save: bool = True
     ) -> None:
         if save:
-            self.log.save_election(ElectionState(epoch, leader_id, voted))
-        before, self.role, self.epoch = self.role, role, epoch
-        self.leader_id, self.leader_address, self.voted = leader_id, leader, voted
+            self.log.save_election(election)
+        before, self.role = self.role, role
+        self.epoch, self.leader_id, self.voted = election
+        self.leader_address = leader
         self.deadline_ms = deadline_ms
         self.votes = self.following = None
         self.unacknowledged, self.successors = set(), []
         self.resign_requested = False
         self.changed()
         self.requests.reset()
-        _LOGGER.info("node %d: %s, then %s in epoch %d", self.config.node_id, before.value, role.value, epoch)
+        _LOGGER.info("node %d: %s, then %s in epoch %d", self.config.node_id, before.value, role.value, self.epoch)
         if before is Role.LEADER:
             self._lose_leadership()
 

@@ -7,7 +7,7 @@ import os
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.cli.broker.command import COMMANDS
-from mockraft.cli.broker.disk_faults import Fault, carry_out, check, faults_of
+from mockraft.cli.broker.disk_faults import DiskFault, carry_out, check, faults_of
 from mockraft.cli.broker.options import HEADINGS, DiskFaultOptions, cordoned, fields_of, proposed
 from mockraft.kafka_api.options import OptionError
 
@@ -19,16 +19,16 @@ D1, D2 = os.path.abspath("d1"), os.path.abspath("d2")
 def test_faults_are_read_in_the_order_of_their_times() -> None:
     options = DiskFaultOptions(fail_log_dir=["d2@30"], slow=["d1=50"], flaky=["d1=0.5@2.5"], fill=["d2@10"])
     assert faults_of(options) == [
-        Fault("slow", D1, 50, 0),
-        Fault("flaky", D1, 0.5, 2.5),
-        Fault("fill", D2, 0, 10),
-        Fault("fail_log_dir", D2, 0, 30),
+        DiskFault("slow", D1, 50, 0),
+        DiskFault("flaky", D1, 0.5, 2.5),
+        DiskFault("fill", D2, 0, 10),
+        DiskFault("fail_log_dir", D2, 0, 30),
     ]
 
 
 def test_a_path_may_have_at_and_equals_signs() -> None:
     options = DiskFaultOptions(fill=["/a@b/d=1"], slow=["/a@b/d=1=5"])
-    assert faults_of(options) == [Fault("fill", "/a@b/d=1", 0, 0), Fault("slow", "/a@b/d=1", 5, 0)]
+    assert faults_of(options) == [DiskFault("fill", "/a@b/d=1", 0, 0), DiskFault("slow", "/a@b/d=1", 5, 0)]
 
 
 @each_row(
@@ -51,8 +51,15 @@ def test_unknown_fault_is_refused_with_its_option(kind: str, text: str) -> None:
 
 
 def test_a_fault_is_about_one_of_the_directories() -> None:
-    check([Fault("fill", "/d/1", 0, 0), Fault("corrupt", "/d/1/t-0/00000000000000000000.log", 0, 0)], ["/d/1", "/d/2"])
-    for fault in (Fault("fill", "/d/3", 0, 0), Fault("fill", "/d/1/t-0", 0, 0), Fault("corrupt", "/d/10/t", 0, 0)):
+    check(
+        [DiskFault("fill", "/d/1", 0, 0), DiskFault("corrupt", "/d/1/t-0/00000000000000000000.log", 0, 0)],
+        ["/d/1", "/d/2"],
+    )
+    for fault in (
+        DiskFault("fill", "/d/3", 0, 0),
+        DiskFault("fill", "/d/1/t-0", 0, 0),
+        DiskFault("corrupt", "/d/10/t", 0, 0),
+    ):
         with pytest.raises(OptionError, match="is none of the log directories: /d/1, /d/2"):
             check([fault], ["/d/1", "/d/2"])
 
@@ -63,12 +70,12 @@ async def test_faults_are_executed_and_reported(capsys: pytest.CaptureFixture[st
         joining = SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, log_dir_paths=dirs)
         async with joining as broker:
             faults = [
-                Fault("slow", "/m/d1", 1, 0),
-                Fault("flaky", "/m/d1", 0.0, 0),
-                Fault("corrupt", "/m/d1/none", 0, 0),
-                Fault("heal", "/m/d1", 0, 0),
-                Fault("fill", "/m/d2", 0, 0),
-                Fault("fail_log_dir", "/m/d2", 0, 0),
+                DiskFault("slow", "/m/d1", 1, 0),
+                DiskFault("flaky", "/m/d1", 0.0, 0),
+                DiskFault("corrupt", "/m/d1/none", 0, 0),
+                DiskFault("heal", "/m/d1", 0, 0),
+                DiskFault("fill", "/m/d2", 0, 0),
+                DiskFault("fail_log_dir", "/m/d2", 0, 0),
             ]
             await carry_out(broker, faults, seed=1)
             assert broker.state is BrokerState.RUNNING
@@ -89,7 +96,7 @@ async def test_no_fault_is_executed_on_a_broker_that_never_runs() -> None:
     broker = SimulatedBroker.joining("127.0.0.1:1", "cluster", 1, log_dir_paths=("/m/d1",))
     broker.start()
     await broker.kill()
-    await carry_out(broker, [Fault("fail_log_dir", "/m/d1", 0, 0)], seed=1)
+    await carry_out(broker, [DiskFault("fail_log_dir", "/m/d1", 0, 0)], seed=1)
     assert dict(broker.directories.offline) == {}
 
 

@@ -27,7 +27,7 @@ LONGEST = "group.streams.max.heartbeat.interval.ms"
 def alter(cluster: Cluster, kind: int, name: str, **values: str) -> None:
     changes = {key.replace("_", "."): ConfigOperation(SET, value) for key, value in values.items()}
     configs.alter_resource(
-        cluster.controller, kind, name, changes, configs.validating_node(cluster.controller), is_new=True
+        cluster.controller, (kind, name), changes, configs.validating_node(cluster.controller), is_new=True
     )
 
 

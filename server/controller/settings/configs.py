@@ -97,58 +97,62 @@ def effective_topic_configs(controller: "ControllerContext", own: Mapping[str, s
 
 def alter_resource(
     controller: "ControllerContext",
-    resource_type: int,
-    name: str,
+    resource: tuple[int, str],
     changes: Mapping[str, ConfigOperation],
     node: config_rules.ConfigNode,
     *,
     is_new: bool = False,
     forwarded: bool = False,
 ) -> list[RecordAt]:
-    """Return the ConfigRecords for changes of one resource, without ClearElrRecords.
+    """Return the ConfigRecords for changes of a resource, by type and name, without ClearElrRecords.
 
     A broker's values are written even if unchanged, so that it reloads them. `node` is the `validating_node` of the
     request. `is_new` skips the check that the resource exists. ApiError with the code of the first broken rule.
     """
-    current = controller.image.configs.get((resource_type, name), {})
+    current = controller.image.configs.get(resource, {})
     wanted = [
-        (key, _changed(controller, resource_type, key, change, current.get(key)))
+        (key, _changed(controller, resource[0], key, change, current.get(key)))
         for key, change in in_hash_map_order(changes)
     ]
-    return _checked_records(controller, resource_type, name, wanted, changes, node, is_new=is_new, forwarded=forwarded)
+    return _checked_records(controller, resource, _Wanted(wanted, changes), node, is_new=is_new, forwarded=forwarded)
 
 
 def replace_resource(
     controller: "ControllerContext",
-    resource_type: int,
-    name: str,
+    resource: tuple[int, str],
     values: Mapping[str, str | None],
     node: config_rules.ConfigNode,
     *,
     forwarded: bool = False,
 ) -> list[RecordAt]:
     """Return the ConfigRecords that leave one resource with exactly these values, as AlterConfigs does."""
-    current = controller.image.configs.get((resource_type, name), {})
+    current = controller.image.configs.get(resource, {})
     wanted = in_hash_map_order(values)
     wanted += [(key, None) for key, _ in in_timeline_map_order(current) if key not in values]
-    return _checked_records(controller, resource_type, name, wanted, values, node, is_new=False, forwarded=forwarded)
+    return _checked_records(controller, resource, _Wanted(wanted, values), node, is_new=False, forwarded=forwarded)
+
+
+class _Wanted(NamedTuple):
+    """New values by key, None for its default, in the order of their records; `named` are those that were asked for."""
+
+    values: Iterable[tuple[str, str | None]]
+    named: Container[str]
 
 
 def _checked_records(
     controller: "ControllerContext",
-    resource_type: int,
-    name: str,
-    wanted: Iterable[tuple[str, str | None]],
-    named: Container[str],
+    resource: tuple[int, str],
+    wanted: _Wanted,
     node: config_rules.ConfigNode,
     *,
     is_new: bool,
     forwarded: bool,
 ) -> list[RecordAt]:
-    current = controller.image.configs.get((resource_type, name), {})
+    resource_type, name = resource
+    current = controller.image.configs.get(resource, {})
     records = [
         ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
-        for key, value in wanted
+        for key, value in wanted.values
         if value != current.get(key) or resource_type == BROKER
     ]
     after = dict(current)
@@ -162,7 +166,7 @@ def _checked_records(
     if not is_new:
         _check_existence(controller, resource_type, name)
     # The policy does not see keys that AlterConfigs removes by omission (KAFKA-14195).
-    altered = {record.name: record.value for record in records if record.name in named}
+    altered = {record.name: record.value for record in records if record.name in wanted.named}
     ask(controller.config.alter_config_policy, AlteredConfigs(resource_type, name, altered))
     return [RecordAt(record, 0) for record in records]
 

@@ -154,7 +154,9 @@ def _create_topic(
     records: list[RecordAt] = []
     if own:
         changes = {name: ConfigOperation(Operation.SET, value) for name, value in own.items()}
-        records = configs.alter_resource(controller, TOPIC, topic.name, changes, node, is_new=True, forwarded=forwarded)
+        records = configs.alter_resource(
+            controller, (TOPIC, topic.name), changes, node, is_new=True, forwarded=forwarded
+        )
         records += configs.clear_elr_records(controller, records)
     partitions = _assigned(controller, topic) if topic.assignments else _placed(controller, topic)
     _check_policy(controller, topic, own, partitions)

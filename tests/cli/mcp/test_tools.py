@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from mockraft import Controller, SyncController
-from mockraft.cli.admin.api import Api
+from mockraft.cli.admin.api import AdminClient
 from mockraft.cli.mcp.controllers import Controllers
 from mockraft.cli.mcp.written_test import test_source as written
 
@@ -140,11 +140,11 @@ def test_name_of_a_written_test_is_an_identifier() -> None:
 
 def test_written_test_has_the_same_faults() -> None:
     def shown(controller: SyncController) -> list[Any]:
-        listed = Api(controller.admin_url).get("/v1/faults")["faults"]
+        listed = AdminClient(controller.admin_url).get("/v1/faults")["faults"]
         return [[each[name] for name in ("kind", "params", "toxicity", "enabled")] for each in listed]
 
     with Controller.sync(admin_port=0) as controller, Controller.sync(admin_port=0) as repeated:
-        api = Api(controller.admin_url)
+        api = AdminClient(controller.admin_url)
         api.send("POST", "/v1/faults", {"kind": "latency", "params": {"latencyMs": 5}, "toxicity": 0})
         api.send("POST", "/v1/faults", {"kind": "latency", "params": {"latencyMs": 6}, "enabled": False})
         namespace: dict[str, Any] = {}

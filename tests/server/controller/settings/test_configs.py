@@ -26,7 +26,9 @@ from ....rows import each_row
 def alter(cluster: Cluster, kind: int, name: str, **changes: tuple[int, str | None]) -> dict[str, str | None]:
     """Changes of a resource: keys with `_` for `.`, values as (operation, value). Returns {key: new value}."""
     asked = {key.replace("_", "."): ConfigOperation(*change) for key, change in changes.items()}
-    records = configs.alter_resource(cluster.controller, kind, name, asked, configs.validating_node(cluster.controller))
+    records = configs.alter_resource(
+        cluster.controller, (kind, name), asked, configs.validating_node(cluster.controller)
+    )
     return {record.name: record.value for record, _ in records}
 
 
