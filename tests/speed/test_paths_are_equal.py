@@ -20,7 +20,7 @@ from ..wire.test_hostile_bytes import mutant
 
 pytestmark = pytest.mark.accelerated
 
-MUTANTS = int(os.environ.get("MOCKRAFT_SANITIZED_MUTANTS", budget(20_000, 1_000_000)))
+MUTANTS = int(os.environ.get("MOCKRAFT_SANITIZED_MUTANTS", budget(60_000, 1_000_000)))
 MANNERS = ("empty", "extreme", "plain", "mixed")
 WRONG_VALUES: tuple[Any, ...] = (
     None, True, -1, 2**15, 2**16, 2**31, 2**32, 2**63, 2**64, 1.5, float("nan"), "", "text", "\udc80", "ß" * 20_000,
@@ -115,10 +115,9 @@ def structs_of(value: Any) -> Iterator[Struct]:
 
 def test_wrong_values_have_the_same_outcome() -> None:
     rng = Random(34)
-    tried = written = 0
+    written = 0
     for cls, version, message in messages(35):
         for _ in range(3):
-            tried += 1
             struct = rng.choice(list(structs_of(message)))
             names = (*field_names(type(struct)), "unknown_tagged_fields")
             name = rng.choice(names)
@@ -131,7 +130,7 @@ def test_wrong_values_have_the_same_outcome() -> None:
             assert found == outcome_of_write(cls.write.__wrapped__, message, version)
             written += found[0] == "value"
             setattr(struct, name, before)
-    assert written > tried // 10
+    assert written > 1000
 
 
 def outcome_of_write(write: Callable[..., bytes], *arguments: Any) -> tuple[Any, ...]:
