@@ -17,8 +17,8 @@ PYTHON_3_14 := $(wildcard $(addsuffix /python3.14,$(PYENV_PYTHONS)))$(shell comm
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
 # Longest first: two environments run at a time.
-ENVIRONMENTS ?= tests,checks,speed,dist,py313
-SOAK_ENVIRONMENTS = tests,speed,dist,py312-soak,py313-soak,$(if $(PYTHON_3_14),py314-soak$(comma))spark40,spark41,spark42,spark43
+ENVIRONMENTS ?= tests,checks,speed,dist
+SOAK_ENVIRONMENTS = tests,speed,dist,py312,py313,$(if $(PYTHON_3_14),py314$(comma))spark40,spark41,spark42,spark43
 ARGS ?=
 
 # Tests that read the sources and run nothing else.

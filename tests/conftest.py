@@ -29,7 +29,7 @@ from mockraft.wire.records.topic_record import TopicRecord
 from .budgets import SOAKS
 from .documentation.blocks import write_blocks
 from .scheduling import scheduler
-from .selection import left_out
+from .selection import is_not_read, left_out
 from .spark.class_archive import use_class_archive
 
 START_MS = 1_700_000_000_000
@@ -51,6 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
     return scheduler(config, log)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if is_not_read(collection_path, config) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

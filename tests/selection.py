@@ -10,13 +10,10 @@ TOOLS = ("accelerated", "artefacts", "browser", "containers", "languages", "prog
 """Marks of tests that need something which `.venv` does not have."""
 
 TESTS = Path(__file__).parent
-FOLDERS = tuple(
-    TESTS / name
-    for name in (
-        *("admin_page", "containers", "incidents", "languages", "real_kafka", "spark", "speed"),
-        "tools/artefacts",
-    )
-)
+HEAVY_FOLDERS = tuple(TESTS / name for name in ("admin_page", "containers", "languages", "real_kafka", "spark"))
+"""Folders of `HEAVY` tests, and of few others."""
+
+FOLDERS = (*HEAVY_FOLDERS, TESTS / "incidents", TESTS / "speed", TESTS / "tools/artefacts")
 """Folders whose tests all need tools: who names one of them, or a folder below it, has them."""
 
 HEAVY = ("browser", "containers", "languages", "real_kafka", "spark")
@@ -28,6 +25,7 @@ IN_EVERY_RUN = (
     "tests/admin_page/test_frame.py",
     "tests/admin_page/test_requests.py",
     "tests/admin_page/test_script_panels.py",
+    "tests/admin_page/test_sources.py",
     "tests/containers/test_page.py",
     "tests/containers/test_testcontainers.py::test_a_broker_in_another_container_finds_it_by_its_alias",
     "tests/documentation/pages/docs/tutorials/pytest/",
@@ -38,6 +36,7 @@ IN_EVERY_RUN = (
     "tests/incidents/test_kafka_14292.py",
     "tests/languages/test_go.py::test_the_tests_of_a_go_module_pass[clients/go",
     "tests/languages/test_java.py",
+    "tests/languages/test_quoted_code.py",
     "tests/real_kafka/parity/test_listener_parity.py",
     "tests/real_kafka/parity/test_topics_parity.py::test_responses_and_records_equal_kafkas[4.4.0",
     "tests/real_kafka/presets/test_presets_startup.py::test_a_broker_that_never_catches_up_stays_fenced",
@@ -52,6 +51,7 @@ IN_EVERY_RUN = (
     "tests/real_kafka/test_releases.py::test_evidence_has_every_pair",
     "tests/real_kafka/tools/test_tools.py",
     "tests/real_kafka/twins/test_twin.py::test_a_twin_of_a_real_controller[4.4.0]",
+    "tests/spark/test_replay_in_ci_page.py::test_workflow_has_actions_with_versions_commands_and_files_to_keep",
     "tests/spark/test_replay_on_spark.py::test_sessions_are_replayed_separately_and_one_false_byte_is_one_difference",
     "tests/spark/test_sources.py::test_any_splits_chunks_and_partitions_give_the_frames_of_one_machine",
     "tests/spark/test_sources.py::test_body_is_a_variant_readable_in_sql",
@@ -66,12 +66,26 @@ IN_EVERY_RUN = (
     "tests/wire/test_oracle_java.py::test_reads_kafkas_bytes_and_writes_them_again",
     "tests/wire/test_oracle_java.py::test_refuses_bytes_that_kafka_refuses",
 )
-"""Beginnings of ids of heavy tests that `make test` runs."""
+"""Beginnings of ids of tests in heavy files that `make test` runs."""
+
+
+def is_not_read(path: Path, config: pytest.Config) -> bool:
+    """Return True for a file of heavy tests of which this run has none: pytest need not import it."""
+    if SOAKS or path.suffix != ".py" or not any(map(path.is_relative_to, HEAVY_FOLDERS)):
+        return False
+    name = path.relative_to(TESTS.parent).as_posix()
+    has_some = any(start.startswith(name) or name.startswith(start) for start in IN_EVERY_RUN)
+    return not has_some and not any(asks_for(named, path) for named in paths_named(config))
+
+
+def paths_named(config: pytest.Config) -> list[Path]:
+    """Return the files and folders of the command line."""
+    return [(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args]
 
 
 def left_out(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests that are `make soak`'s, and those with tools for which neither `-m` nor a path asks."""
-    named = [(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args]
+    named = paths_named(config)
     marked = [item for item in items if any(mark.name in (*TOOLS, "soak") for mark in item.iter_markers())]
     return [item for item in marked if is_left_out(item, named, has_expression=bool(config.option.markexpr))]
 
