@@ -98,6 +98,9 @@ def running_controller(
 ) -> Iterator[Any]:
     """A controller for a fixture, as a facade of this kind."""
     markers = _Options(request.node, options)
+    if "controllers" in markers.given and "mockraft_quorum" not in request.fixturenames:
+        about = f"controllers={markers.given['controllers']}: several controllers are the fixture mockraft_quorum"
+        pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {about}", pytrace=False)
     made = _made(request, Controller, markers.of_the_double("controllers"))
     with kind(made) as controller, _watched(controller, made, request, options):
         yield controller

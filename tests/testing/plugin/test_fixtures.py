@@ -80,9 +80,12 @@ def test_an_option_that_is_none_is_an_error_that_names_those_like_it(run_pytest:
 
         @pytest.mark.mockraft(controllers="2")
         def test_five(mockraft_quorum): pass
+
+        @pytest.mark.mockraft(controllers=3)
+        def test_six(mockraft): pass
         """
     )
-    result.assert_outcomes(errors=5)
+    result.assert_outcomes(errors=6)
     result.stdout.fnmatch_lines(
         [
             "*sesion_timeout_ms*did you mean session_timeout_ms*",
@@ -90,6 +93,7 @@ def test_an_option_that_is_none_is_an_error_that_names_those_like_it(run_pytest:
             "*nine*",
             "*brokers='2': it must be an integer",
             "*controllers='2': it must be an integer",
+            "*controllers=3: several controllers are the fixture mockraft_quorum",
         ]
     )
     result.stdout.no_fnmatch_line("*Traceback*")
