@@ -216,6 +216,7 @@ def typed(declared: Option, name: str, annotation: object, default: object = REQ
         choices = tuple(str(each.value) for each in kind)
     elif kind not in (int, float, bool, str, Path, Milliseconds):
         kind, is_list = str, True  # a mapping, as NAME=VALUE
+    assert declared.lowest is not None or declared.highest == LONG_MAX, f"{name}: highest needs a lowest"
     flags = declared.flags or (f"--{name.rstrip('_').replace('_', '-')}",)
     metavar = declared.metavar or (name.upper() if declared.is_argument else "")
     return replace(
