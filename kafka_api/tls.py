@@ -1,8 +1,7 @@
 """TLS for the listener without its sockets: bytes in, bytes out, and the client's certificate.
 
-OpenSSL works on memory here (RFC 5246, RFC 8446), so a handshake can be refused, timed and journaled like a request.
-asyncio's own TLS cannot do that: it reports a connection only after its handshake, and closes a refused one without the
-alert that tells a client why (Python 3.11 to 3.14, uvloop 0.23). Faults of bytes work below TLS, too.
+OpenSSL works on memory here (RFC 5246, RFC 8446), so a handshake can be refused, timed and journaled like a request;
+asyncio's own TLS cannot do that (docs/explanation/decisions/tls-in-memory.md).
 Certificates and keys are PEM files; TLS 1.2 and 1.3, as Kafka's defaults are.
 """
 
