@@ -67,7 +67,7 @@ run: .venv/ready  ## the controller with three simulated brokers, live in the te
 run-kafka: .venv/ready java  ## the controller with a real Kafka broker; the cluster is yours to use
 	@.venv/bin/mockraft run-kafka $(ARGS)
 
-test: .venv/ready  ## tests of every kind, and the checks, in a quarter of an hour (two environments at a time)
+test: .venv/ready  ## tests of every kind, and the checks, in ten minutes (two environments at a time)
 	@.ci/packages $(PACKAGES) || test -z "$(CI)"
 	@.venv/bin/tox run-parallel --parallel 2 --parallel-no-spinner --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
 

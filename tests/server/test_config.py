@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.releases import release
-from mockraft.server.apis.overlaid import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import BOUNDS, ControllerConfig
-from mockraft.server.controller.settings.offers import Offer, read_ranges
+from mockraft.server.controller.settings.offers import read_ranges
 from mockraft.wire import api_keys, client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -24,6 +23,8 @@ from mockraft.wire.scram import ScramUser
 
 from ..rows import each_row
 from .conftest import OFFERED
+
+ROOT = Path(__file__).parents[2]
 
 
 @each_row(
@@ -114,8 +115,10 @@ def ranges(answer: Any) -> dict[int, tuple[int, int]]:
     return {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
 
 
-def test_every_api_of_the_default_release_is_served() -> None:
-    assert offered(APIS, Offer(release("4.3"))).keys() == release("4.3").api_versions.keys()
+def test_the_page_of_the_listener_names_every_api() -> None:
+    page = (ROOT / "docs/reference/listener.md").read_text()
+    listed = page.partition("Kafka's controller: ")[2].partition(". Envelope")[0]
+    assert sorted(re.findall(r"\w+", listed)) == sorted(map(api_keys.name, APIS))
 
 
 @pytest.mark.parametrize("name", ["3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4"])
