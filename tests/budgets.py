@@ -1,7 +1,6 @@
 """Budgets of long tests: small in `make test`, full in `make soak` (MOCKRAFT_BUDGET=soak).
 
-The documents quote the full ones: 11,000 fuzz steps at seven levels, 10,000 seeds of clusters, 100,000 mutants,
-every parity file.
+The documents quote the full ones: 11,000 fuzz steps at seven levels, 10,000 seeds of clusters, 100,000 mutants.
 """
 
 import os

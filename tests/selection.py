@@ -38,7 +38,6 @@ IN_EVERY_RUN = (
     "tests/languages/test_java.py",
     "tests/languages/test_quoted_code.py",
     "tests/real_kafka/parity/test_listener_parity.py",
-    "tests/real_kafka/parity/test_topics_parity.py::test_responses_and_records_equal_kafkas[4.4.0",
     "tests/real_kafka/presets/test_presets_startup.py::test_a_broker_that_never_catches_up_stays_fenced",
     "tests/real_kafka/quorum/test_mixed_quorum.py::test_kafkas_controller_and_ours_follow_each_other",
     "tests/real_kafka/simulated_pair/test_simulated_broker_listener.py::test_describe_configs[mockraft",

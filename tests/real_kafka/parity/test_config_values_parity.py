@@ -76,7 +76,7 @@ def resource(keys: Keys, rng: random.Random, kind: int, name: str, operations: t
 
 def run(keys: Keys, side: Any) -> list[Any]:
     rng = random.Random(5)
-    side.add_broker(1, None, 1)
+    side.add_broker(1)
     side.new_records()
     answers: list[Any] = []
     for _ in range(100):

@@ -195,7 +195,7 @@ def run(side: Side) -> dict[str, Any]:
     side.skip_start()
     found: dict[str, Any] = {"the node": node_configs(side)}
     for broker_id in (1, 2, 3):
-        side.add_broker(broker_id, None, 1)
+        side.add_broker(broker_id)
     side.new_records()
     for part in (mixed_replication, many, names, quotas, dynamic_values, observer, replaced_registration):
         found |= dict(part(side))

@@ -66,7 +66,7 @@ def _outcome(results: list[Any], answer: Any) -> Any:
 
 def requests(side: Any) -> list[Any]:
     """Answers of each API and version at the quota's limit."""
-    side.add_broker(1, None, 1)
+    side.add_broker(1)
     result = [create(side, "free", 7, 5, 1)]
     users = ["strict", "older", "mixed", "trial", "grow", "grow-old", "gone", "gone-old"]
     limit(side, *((user, "-", RATE) for user in users))
@@ -96,7 +96,7 @@ def test_requests_over_the_quota_are_refused_or_throttled(on_both: Callable[...,
 
 def entities(side: Any) -> list[Any]:
     """The quota that applies among several, identified by the throttle time, and clients that share a bucket."""
-    side.add_broker(1, None, 1)
+    side.add_broker(1)
     result = []
 
     def over(user: str, client_id: str, **how: Any) -> None:

@@ -188,7 +188,7 @@ def new_topic(name: str, **fields: Any) -> CreatableTopic:
 
 def topics(side: Any) -> list[Any]:
     life = Life(side)
-    side.add_broker(1, None, 1)
+    side.add_broker(1)
     prefixed = PatternType.PREFIXED
     create(
         side,
@@ -254,7 +254,7 @@ def config_resources(request: Any) -> Any:
 
 def configs(side: Any) -> list[Any]:
     life = Life(side)
-    side.add_broker(1, None, 1)
+    side.add_broker(1)
     create(
         side,
         Acl(AclOperation.ALTER_CONFIGS, TOPIC, "mine"),
