@@ -18,8 +18,9 @@ from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
 from mockraft.server.controller.quorum.voter_set import control_records, read_voters
 from mockraft.wire import record_batch, uuids
 
+from tools.simulation.storage import PageCache
+
 from ....budgets import sample, soak
-from ....simulation.cluster.storage import PageCache
 from .conftest import topic, topics
 
 VOTERS = f"1@a:1:{uuids.text_of(bytes([1]) * 16)},2@b:2:{uuids.text_of(bytes([2]) * 16)}"

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tools.simulation.scripts import ACTIONS, draw
+from tools.simulation.shrinking import as_test, shrink, violation
+from tools.simulation.world import World
+
 from ...budgets import budget, soak
-from .scripts import ACTIONS, draw
-from .shrinking import as_test, shrink, violation
-from .world import World
 
 pytestmark = pytest.mark.one_python
 

@@ -30,10 +30,11 @@ from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.states import Role, Votes
 from mockraft.wire import record_batch
 
+from tools.simulation.invariants import AT_THE_END, NOW_AND_THEN, ON_CHANGE
+from tools.simulation.scripts import Event, Setup, draw
+from tools.simulation.shrinking import as_test, shrink, violation
+
 from ...budgets import sample, soak
-from .invariants import AT_THE_END, NOW_AND_THEN, ON_CHANGE
-from .scripts import Event, Setup, draw
-from .shrinking import as_test, shrink, violation
 
 pytestmark = pytest.mark.one_python
 
