@@ -19,8 +19,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contenders import SESSION_TIMEOUT_MS, address, controller, registrations
-from mockraft.conformance.hostile.smallest_elements import UNLIMITED, Filling, fillings
-from mockraft.conformance.hostile.under_attack import (
+from mockraft.server.apis.registry import APIS
+from mockraft.server.config import ControllerConfig
+from mockraft.wire.connection import write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from mockraft.wire.schema_files import schema
+from result import OURS, THEIRS, Cell, Gate, Result, Table, argument_parser, show
+
+from tools.hostile.smallest_elements import UNLIMITED, Filling, fillings
+from tools.hostile.under_attack import (
     TIMEOUT_S,
     Attack,
     Client,
@@ -30,13 +38,6 @@ from mockraft.conformance.hostile.under_attack import (
     peak_memory,
     sends_and_reads,
 )
-from mockraft.server.apis.registry import APIS
-from mockraft.server.config import ControllerConfig
-from mockraft.wire.connection import write_request
-from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
-from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from mockraft.wire.schema_files import schema
-from result import OURS, THEIRS, Cell, Gate, Result, Table, argument_parser, show
 
 FRAME_BYTES = 8 << 20
 LARGEST_BYTES = 100_000_000

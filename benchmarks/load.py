@@ -20,9 +20,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.wire.connection import read_response
 from mockraft.wire.message import Message
+from result import ROOT
+
+from tools.blocking_connection import BlockingConnection
 
 if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 SOURCES = Path(__file__).with_name("load")
-BUILT = Path(__file__).parents[1] / "build" / "benchmarks"
+BUILT = ROOT / "build" / "benchmarks"
 # Size, correlation id, tags and throttle time come first in a heartbeat, registration or fetch response.
 ERROR_AT = 13
 # There are no tags and no throttle time before it in a response to ApiVersions.

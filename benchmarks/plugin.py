@@ -20,9 +20,8 @@ from pathlib import Path
 
 from mockraft import Controller, SyncController
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from result import Gate, Result, argument_parser, show, spread
+from result import ROOT, Gate, Result, argument_parser, show, spread
 
-ROOT = Path(__file__).parents[1]
 PLUGIN_MS_MAX = 5.0
 START_MS_MAX = 3.0
 RESET_MS_MAX = 2.0

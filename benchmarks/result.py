@@ -18,6 +18,10 @@ from typing import Any, TypeVar
 from mockraft.kafka.jars import KAFKA_VERSION
 from watched_processes import kill_children
 
+ROOT = Path(__file__).parents[1]
+# Last of all: benchmarks import `tools` from here, but the folder kafka/ must not hide kafka-python.
+sys.path.append(str(ROOT))
+
 OURS, THEIRS = "mockraft", f"Kafka {KAFKA_VERSION}'s controller"
 SPREAD_MAX = 0.2
 T = TypeVar("T")

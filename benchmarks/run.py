@@ -27,14 +27,12 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from pathlib import Path
 
-from result import Result, end_on_signals
+from result import ROOT, Result, end_on_signals
 from running.machine import introduction
 from running.picture import draw
 from running.runner import Runner
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "evidence" / "benchmarks.md"
 EXPECTED_S = {
     "codec": 60,

@@ -29,13 +29,12 @@ from load import Load, Measured, RunningLoad, echo
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import random_uuid
 from mockraft.wire.connection import write_request
-from result import Result, argument_parser, show
+from result import ROOT, Result, argument_parser, show
 from running.machine import commit, processor
 from soaking.chart import draw
 from soaking.samples import Sample, result
 from soaking.traffic import Traffic
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "evidence" / "soak.md"
 DATA = PAGE.parent / "data" / "soak.json"
 MINUTES = 60.0

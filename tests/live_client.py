@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
-from mockraft.conformance.blocking_connection import BlockingConnection
+from tools.blocking_connection import BlockingConnection
 
 DEADLINE_S = 60
 

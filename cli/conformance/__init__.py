@@ -1,1 +1,1 @@
-"""`mockraft conformance`: the suite and the fuzzer."""
+"""`mockraft conformance`, the suite."""

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mockraft.cli.command_line import Command
-from mockraft.cli.conformance import fuzz
 from mockraft.cli.conformance.on_kafka import run_on_kafka
 from mockraft.cli.conformance.screen import Screen
 from mockraft.cli.exit_codes import ExitCode, exit_codes
@@ -296,7 +295,6 @@ COMMANDS = {
         subcommands={
             "diff": Command("diff", diff),
             "baseline": Command("baseline", baseline),
-            "fuzz": fuzz.COMMAND,
         },
     ),
     "differences": Command("differences", differences, DIFFERENCES_ABOUT),

@@ -16,7 +16,6 @@ from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.child_process import wait_until
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -25,6 +24,8 @@ from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+
+from tools.blocking_connection import BlockingConnection
 
 from ..configs import APPEND, SET, TOPIC, change_configs
 from ..conftest import registration_request

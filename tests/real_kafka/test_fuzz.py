@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.conformance.fuzz import differential
 from mockraft.kafka.processes import KafkaController, random_uuid
 from mockraft.testing.options import ControllerOptions
+
+from tools.differential.pair import pair_of
+from tools.differential.run import fuzz
 
 from ..budgets import budget, soak
 from .running import running
@@ -62,13 +64,6 @@ def expect_no_difference(
 ) -> None:
     kafka = KafkaController(directory, random_uuid(), release_version=level, properties={**KAFKAS, **kafkas})
     options: ControllerOptions = {**OURS, **our_options, "metadata_version": level, "kraft_version": 1}
-    with Controller.sync(**options) as ours, running(kafka):
-        report = differential.run(
-            ours.bootstrap,
-            kafka.bootstrap,
-            seed=seed,
-            steps=steps,
-            cluster_ids=(ours.cluster_id, kafka.cluster_id),
-        )
-    assert report.finding is None, f"{level}: {differential.text_of(report.finding)}"
-    assert report.steps == steps
+    with Controller.sync(**options) as ours, running(kafka), pair_of(ours.bootstrap, kafka.bootstrap) as pair:
+        found = fuzz(pair, seed, steps)
+    assert found is None, f"{level}: {found}"

@@ -9,16 +9,6 @@ from typing import Any
 
 import psutil
 import pytest
-from mockraft.conformance.blocking_connection import BlockingConnection
-from mockraft.conformance.hostile.smallest_elements import Filling, fillings
-from mockraft.conformance.hostile.under_attack import (
-    TIMEOUT_S,
-    Attack,
-    GoodBroker,
-    never_reads,
-    peak_memory,
-    sends_and_reads,
-)
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka_api.effects import AwaitSent, PauseReading
 from mockraft.kafka_api.listener import BURST_BYTES_MAX
@@ -49,6 +39,17 @@ from mockraft.wire.messages.describe_configs_response import (
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+
+from tools.blocking_connection import BlockingConnection
+from tools.hostile.smallest_elements import Filling, fillings
+from tools.hostile.under_attack import (
+    TIMEOUT_S,
+    Attack,
+    GoodBroker,
+    never_reads,
+    peak_memory,
+    sends_and_reads,
+)
 
 from ..budgets import budget, soak
 from ..conftest import registration_request

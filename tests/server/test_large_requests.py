@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.child_process import wait_until
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.server.controller.log.snapshot import Snapshot, parse_file_name
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from mockraft.wire.records.partition_record import PartitionRecord
+
+from tools.blocking_connection import BlockingConnection
 
 from ..budgets import budget
 from ..conftest import registration_request

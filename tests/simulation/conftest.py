@@ -10,17 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
-from mockraft.conformance.fuzz import (
-    acl_requests,
-    broker_requests,
-    partition_requests,
-    setting_requests,
-    topic_requests,
-)
-from mockraft.conformance.fuzz.drawn import DRAWINGS
-from mockraft.conformance.fuzz.generator import Generator
-from mockraft.conformance.fuzz.names import Names
-from mockraft.conformance.fuzz.steps import api_name
 from mockraft.kafka_api.effects import Close, Send
 from mockraft.kafka_api.journal import Journal
 from mockraft.releases import release
@@ -42,6 +31,18 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+
+from tools.differential import (
+    acl_requests,
+    broker_requests,
+    partition_requests,
+    setting_requests,
+    topic_requests,
+)
+from tools.differential.drawn import DRAWINGS
+from tools.differential.generator import Generator
+from tools.differential.names import Names
+from tools.differential.steps import api_name
 
 START_MS = 1_700_000_000_000
 LEVELS = (7, 11, 12, 16, 17, 22, 23, 29, 30, 30, 33, 33, 33, 33)

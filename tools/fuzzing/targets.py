@@ -20,7 +20,6 @@ from crc32c import crc32c
 from mockraft.brokers.log_dirs import record_times
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import LogConfig, check_produced, read_produced
-from mockraft.conformance.fuzz import differential
 from mockraft.kafka_api.effects import Close
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
@@ -190,12 +189,6 @@ def stubs(data: bytes) -> None:
         assert type(stub).from_json(stub.to_json()).to_json() == stub.to_json()
 
 
-def steps(data: bytes) -> None:
-    """Saved steps of `mockraft conformance fuzz`, in JSON lines: steps or a ValueError."""
-    with suppress(ValueError):
-        differential.steps_of(data.decode(errors="replace"))
-
-
 def produced(data: bytes) -> None:
     """Record batches of a producer: checked, or refused with a LogError, and their times found."""
     batches = with_valid_crcs(data)
@@ -207,5 +200,5 @@ def produced(data: bytes) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    each.__name__: each for each in (capture, codec, controller, frames, log, produced, snapshot, steps, stubs)
+    each.__name__: each for each in (capture, codec, controller, frames, log, produced, snapshot, stubs)
 }

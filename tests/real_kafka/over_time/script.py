@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.conformance.requests import request
 from mockraft.kafka.child_process import wait_until
 from mockraft.releases import release
 from mockraft.wire import error_codes, messages, uuids
 from mockraft.wire.json_form import to_json
+
+from tools.blocking_connection import BlockingConnection
 
 from ..parity.conftest import FAR_OFFSET, Side
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft import Controller
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.child_process import wait_until
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaController, random_uuid
@@ -24,6 +23,8 @@ from mockraft.testing.options import ConfigOptions
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.fetch_request import ReplicaState
+
+from tools.blocking_connection import BlockingConnection
 
 from ...configs import CLIENT_METRICS, SET, change_configs
 from ...fetches import fetch_request, snapshot_request

@@ -10,10 +10,11 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.child_process import free_port, wait_until
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid
+
+from tools.blocking_connection import BlockingConnection
 
 from ..parity.conftest import AT_ONCE, SESSION_TIMEOUT_MS
 from .script import described_quorum, led_epoch

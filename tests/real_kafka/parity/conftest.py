@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from mockraft import Controller
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid, wait_until
 from mockraft.releases import SUPPORTED, release
@@ -27,6 +26,8 @@ from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+from tools.blocking_connection import BlockingConnection
 
 from ..running import running
 

@@ -8,7 +8,6 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.json_form import to_json
 from mockraft.wire.message import Message
@@ -22,6 +21,8 @@ from mockraft.wire.messages.fetch_snapshot_request import (
     SnapshotId,
     TopicSnapshot,
 )
+
+from tools.blocking_connection import BlockingConnection
 
 pytestmark = pytest.mark.real_kafka
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaServer, wait_until
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+
+from tools.blocking_connection import BlockingConnection
 
 from ...configs import BROKER, SET, change_configs
 from ..over_time.trio import Trio, connect, kafka_nodes, our_nodes

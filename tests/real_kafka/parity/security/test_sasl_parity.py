@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft import Controller
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.processes import KafkaController, random_uuid, wait_until
 from mockraft.testing.controller import SyncController
 from mockraft.testing.options import ControllerOptions
@@ -28,6 +27,8 @@ from mockraft.wire.messages.renew_delegation_token_request import RenewDelegatio
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.scram import ScramUser
+
+from tools.blocking_connection import BlockingConnection
 
 from ...running import running
 

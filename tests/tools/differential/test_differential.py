@@ -1,30 +1,33 @@
-"""The fuzz finds and shrinks differences, and finds none between equal controllers."""
+"""The comparison finds, shrinks, saves and replays differences, and finds none between equal controllers."""
 
 import asyncio
 import json
 import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.conformance.fuzz import differential, run
-from mockraft.conformance.fuzz.comparison import Divergence
-from mockraft.conformance.fuzz.emptying import wait_until_published
-from mockraft.conformance.fuzz.generator import DRAWS, Generator
-from mockraft.conformance.fuzz.known import KNOWN
-from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.mutations import mutated
-from mockraft.conformance.fuzz.names import NamedRecord, Names
-from mockraft.conformance.fuzz.side import Side
-from mockraft.conformance.fuzz.steps import FuzzStep, request_class
 from mockraft.conformance.known_differences import known_differences
-from mockraft.conformance.requests import complete, request
-from mockraft.releases import release
-from mockraft.wire.errors import WireError
+from mockraft.conformance.requests import complete
 from mockraft.wire.json_form import from_json
 from mockraft.wire.records.config_record import ConfigRecord
+
+from tools.differential import pair
+from tools.differential.__main__ import main
+from tools.differential.comparison import Divergence
+from tools.differential.emptying import wait_until_published
+from tools.differential.generator import DRAWS, Generator
+from tools.differential.known import KNOWN
+from tools.differential.model import Model
+from tools.differential.mutations import mutated
+from tools.differential.names import NamedRecord, Names
+from tools.differential.run import fuzz, replay
+from tools.differential.side import Side
+from tools.differential.steps import FuzzStep, request_class
 
 from ...rows import each_row
 
@@ -44,58 +47,63 @@ def start() -> Iterator[Callable[..., str]]:
         )
 
 
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
+    """Run the command with these arguments; return its exit code."""
+
+    def run(*arguments: str) -> object:
+        monkeypatch.setattr(sys, "argv", ["differential", *arguments])
+        try:
+            main()
+        except SystemExit as end:
+            return end.code
+        return 0
+
+    return run
+
+
 def test_equal_controllers_do_not_differ(start: Callable[..., str]) -> None:
-    result: list[int] = []
-    report = differential.run(start(), start(), seed=11, steps=600, on_steps=result.append)
-    assert report.finding is None, differential.text_of(report.finding)
-    assert (report.steps, result[-1]) == (600, 600)
+    with pair.pair_of(start(), start()) as both:
+        found = fuzz(both, seed=11, steps=600)
+    assert found is None, str(found)
 
 
-def test_a_difference_is_shrunk_and_reproducible(start: Callable[..., str]) -> None:
-    one, other = start(), start(num_partitions=3)
-    finding = differential.run(one, other, seed=3, steps=3000).finding
-    assert finding is not None
-    assert finding.difference.api == "CreateTopics"
-    assert finding.difference.path.endswith("numPartitions")
-    assert len(finding.steps) <= 6
-    text = differential.text_of(finding)
-    assert text.startswith(f"CreateTopics differs in {finding.difference.path}\n")
-    again = differential.steps_of("\n".join(differential.lines_of(finding.steps)))
-    assert [step.to_json() for step in again] == [step.to_json() for step in finding.steps]
+def test_a_difference_is_shrunk_saved_and_replayed(
+    start: Callable[..., str], command: Callable[..., object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    addresses = ["--bootstrap", start(), "--against", start(num_partitions=3)]
+    saved = tmp_path / "found.jsonl"
+    assert command(*addresses, "--seed", "3", "--steps", "3000", "--save", str(saved)) == 1
+    found = capsys.readouterr().out
+    steps = saved.read_text().splitlines()
+    assert found.startswith("CreateTopics differs in answer.topics.")
+    assert "numPartitions at step" in found
+    assert "\n  first   1\n  second  3\n" in found
+    assert found.splitlines()[-len(steps) - 1 :] == [f"{len(steps)} steps show it:", *steps]
+    assert len(steps) <= 6
+    assert command(*addresses, "--replay", str(saved)) == 1
+    assert "CreateTopics differs in answer" in capsys.readouterr().out
+    saved.write_text("\n".join(steps[:-1]))
+    assert command(*addresses, "--replay", str(saved)) == 0
+    assert capsys.readouterr().out == "no difference\n"
 
 
-def test_saved_steps_can_be_replayed(start: Callable[..., str]) -> None:
-    one, other = start(), start(num_partitions=3)
-    topic = {"name": "t", "numPartitions": -1, "replicationFactor": -1, "assignments": []}
-    features = [
-        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
-        for name, (low, high) in release().feature_ranges().items()
-    ]
-    listener = {"name": "P", "host": "h", "port": 1, "securityProtocol": 0}
-    register = {"brokerId": 1, "clusterId": "$cluster", "incarnationId": "A" * 21 + "g", "listeners": [listener]}
-    register |= {"features": features, "logDirs": ["$dir:1:1"]}
-    heartbeat = {"brokerId": 1, "brokerEpoch": "$epoch:1", "currentMetadataOffset": "$end"}
-    bodies: list[tuple[str, int, dict[str, Any]]] = [
-        ("BrokerRegistration", 4, register),
-        ("BrokerHeartbeat", 2, heartbeat),
-        ("CreateTopics", 7, {"topics": [topic]}),
-    ]
-    steps = [FuzzStep(api, version, complete(api, body, version, drop=True)) for api, version, body in bodies]
-    finding = differential.run_again(one, other, steps).finding
-    assert finding is not None
-    assert (finding.step, finding.difference.path) == (3, "answer.topics.0.numPartitions")
-    assert (finding.difference.ours, finding.difference.theirs) == (1, 3)
-
-
-async def test_a_controller_that_is_in_use_is_refused() -> None:
+async def test_a_controller_that_is_in_use_is_refused(
+    command: Callable[..., object], capsys: pytest.CaptureFixture[str]
+) -> None:
     async with (
         Controller() as used,
         Controller() as new,
         SimulatedBroker.joining(used.bootstrap, used.cluster_id, broker_id=1) as broker,
     ):
         await broker.wait_until(BrokerState.RUNNING)
-        with pytest.raises(ValueError, match="not new"):
-            await asyncio.to_thread(differential.run, used.bootstrap, new.bootstrap)
+        assert await asyncio.to_thread(command, "--bootstrap", used.bootstrap, "--against", new.bootstrap) == 2
+    assert "the first is not new" in capsys.readouterr().err
+
+
+def test_a_missing_controller_is_reported(command: Callable[..., object], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--bootstrap", "127.0.0.1:1", "--against", "127.0.0.1:1") == 2
+    assert "127.0.0.1:1" in capsys.readouterr().err
 
 
 def test_every_request_that_is_drawn_can_be_written() -> None:
@@ -108,7 +116,7 @@ def test_every_request_that_is_drawn_can_be_written() -> None:
     generator = Generator(5, Model(), versions, {"metadata.version": (7, 30)})
     drawn = [generator.step() for _ in range(300)]
     for step in drawn:
-        again = FuzzStep.from_json(json.loads(json.dumps(step.to_json())))
+        again = FuzzStep.from_json(json.loads(str(step)))
         assert again == step
     assert {step.api for step in drawn} == set(versions)
     assert {step.version for step in drawn if step.api == "CreateTopics"} == {2, 3, 4, 5, 6, 7}
@@ -131,21 +139,6 @@ def test_mutated_requests_can_be_written() -> None:
     assert changed > 450
 
 
-@each_row("text", ["{}", "[]", '{"api": "CreateTopics"}', "no json"])
-def test_refuses_malformed_steps(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no step|Expecting"):
-        differential.steps_of(text)
-
-
-def test_field_of_no_version_is_refused() -> None:
-    with pytest.raises(WireError, match="nonsense"):
-        request("CreateTopics", {"nonsense": 1}, 7)
-    with pytest.raises(WireError, match="nonsense"):
-        from_json(request_class("CreateTopics"), complete("CreateTopics", {"nonsense": 1}, 7, drop=True), 7)
-    with pytest.raises(WireError):
-        from_json(request_class("CreateTopics"), {}, 7)
-
-
 def test_omitted_requests_are_known_differences() -> None:
     entries = {each.id for each in known_differences()}
     assert {each.entry for each in KNOWN} - {""} <= entries
@@ -157,28 +150,29 @@ SETTING = FuzzStep("IncrementalAlterConfigs", 1, {"resources": [], "validateOnly
 
 
 def test_a_record_that_comes_after_its_step_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SETTLE_S", 0.1)
+    monkeypatch.setattr(pair, "SETTLE_S", 0.1)
     with Controller.sync() as one, Controller.sync() as other, ExitStack() as stack:
         sides = [stack.enter_context(closing(Side(c.bootstrap, c.bootstrap, c.cluster_id))) for c in (one, other)]
 
-        class Late(run.Pair):
+        class Late(pair.Pair):
             def take(self, step: FuzzStep) -> Divergence | None:
                 found = super().take(step)
                 other.state.append([LATE])
                 return found
 
-        assert run.replay(run.Pair(*sides), 1, [SETTING]) is None
-        found = run.replay(Late(*sides), 1, [SETTING])
+        assert replay(pair.Pair(*sides), 1, [SETTING]) is None
+        found = replay(Late(*sides), 1, [SETTING])
         assert found is not None
-        assert (found[1].api, found[1].path) == ("image", "configs.(16, 'm')")
+        assert (found.difference.api, found.difference.path) == ("image", "configs.(16, 'm')")
 
 
 def test_another_registration_of_the_controller_itself_is_no_difference(start: Callable[..., str]) -> None:
     listener = {"name": "CONTROLLER", "host": "elsewhere", "port": 9093, "securityProtocol": 0}
     body = {"controllerId": 3000, "incarnationId": "A" * 21 + "g", "listeners": [listener], "zkMigrationReady": False}
     step = FuzzStep("ControllerRegistration", 0, complete("ControllerRegistration", body, 0, drop=True))
-    report = differential.run_again(start(), start(), [step, SETTING])
-    assert report.finding is None, differential.text_of(report.finding)
+    with pair.pair_of(start(), start()) as both:
+        found = replay(both, 1, [step, SETTING])
+    assert found is None, str(found)
 
 
 @each_row("kind", ["DelegationTokenRecord", "RemoveAccessControlEntryRecord"])

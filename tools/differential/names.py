@@ -9,14 +9,15 @@ from bisect import bisect_left
 from typing import Any, NamedTuple
 
 from mockraft.conformance.forwarding import LOOPBACK, principal_bytes
-from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.steps import FuzzStep, replaced, request_class
 from mockraft.conformance.requests import Tree
 from mockraft.wire import uuids
 from mockraft.wire.connection import write_request
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.message import Message
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
+
+from .model import Model
+from .steps import FuzzStep, replaced, request_class
 
 _SYMBOL = re.compile(r"\$([a-zA-Z]+)(?::([^+]*?))?([+-]\d+)?")
 _UUID = re.compile(r"[A-Za-z0-9_-]{22}")

@@ -1,7 +1,8 @@
 """Configs, features, quotas, credentials and delegation tokens."""
 
-from mockraft.conformance.fuzz.drawn import Draw, drawn
 from mockraft.conformance.requests import Tree, in_base64
+
+from .drawn import Draw, drawn
 
 TOPIC_VALUES: dict[str, list[str]] = {
     "min.insync.replicas": ["1", "2", "3"],

@@ -5,9 +5,10 @@ import random
 import re
 from typing import Any
 
-from mockraft.conformance.fuzz.steps import places
 from mockraft.conformance.requests import Tree
 from mockraft.wire.schema_files import FieldSpec, schema
+
+from .steps import places
 
 MORE_THAN_ONCE = 0.2
 _BITS = {"int8": 7, "int16": 15, "uint16": 16, "int32": 31, "int64": 63}

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import Tree
+
+from .model import Model
+from .steps import FuzzStep
 
 MANY = 1_000
 _NUMBER = re.compile(r"-?\d{1,9}")

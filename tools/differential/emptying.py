@@ -7,10 +7,11 @@ AclPublisher), some time after the response. The next run starts empty, accordin
 import time
 from collections.abc import Callable, Iterable
 
-from mockraft.conformance.fuzz.names import NamedRecord
-from mockraft.conformance.fuzz.side import Side
-from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import Tree, feature_ranges
+
+from .names import NamedRecord
+from .side import Side
+from .steps import FuzzStep
 
 EVERY_ACL: Tree = {
     **dict.fromkeys(("resourceTypeFilter", "patternTypeFilter", "operation", "permissionType"), 1),

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.wire import error_codes
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
+
+from ..blocking_connection import BlockingConnection
 
 HEARTBEAT_PAUSE_S = 0.01
 TIMEOUT_S = 20.0

@@ -13,8 +13,9 @@ Symbols are strings that begin with "$", and may end in +n or -n if they stand f
     $hmac:N                         HMAC of the N-th delegation token
 """
 
+import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mockraft.conformance.requests import Tree
@@ -38,24 +39,15 @@ class FuzzStep:
     is_chance: bool = False
     cleanup: list["FuzzStep"] = field(default_factory=list)
 
-    def to_json(self) -> Tree:
-        """Return the step as JSON, without default values."""
-        tree: Tree = {"api": self.api, "version": self.version, "body": self.body}
-        if self.principal is not None:
-            tree["principal"] = self.principal
-        if self.is_chance:
-            tree["isChance"] = True
-        if self.cleanup:
-            tree["cleanup"] = [step.to_json() for step in self.cleanup]
-        return tree
+    def __str__(self) -> str:
+        """Return the step as a line of JSON, without default values."""
+        tree = {name: value for name, value in asdict(self).items() if value or name in ("version", "body")}
+        return json.dumps(tree, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, tree: Tree) -> "FuzzStep":
-        """Build the step from the output of `to_json`."""
-        cleanup = [cls.from_json(each) for each in tree.get("cleanup", [])]
-        return cls(
-            tree["api"], tree["version"], tree["body"], tree.get("principal"), tree.get("isChance", False), cleanup
-        )
+        """Build the step from the JSON of its text."""
+        return cls(**{**tree, "cleanup": [cls(**each) for each in tree.get("cleanup", ())]})
 
 
 def api_name(key: int) -> str:

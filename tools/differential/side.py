@@ -6,9 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mockraft.conformance.blocking_connection import BlockingConnection
-from mockraft.conformance.fuzz.names import NamedRecord, Names
-from mockraft.conformance.fuzz.steps import FuzzStep, request_class
 from mockraft.conformance.log import FETCH_VERSION_MAX, fetch_request
 from mockraft.conformance.requests import Tree, request
 from mockraft.wire import metadata_log_frame, record_batch
@@ -17,6 +14,10 @@ from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.fetch_request import FetchRequest
 from mockraft.wire.messages.fetch_response import FetchResponse
+
+from ..blocking_connection import BlockingConnection
+from .names import NamedRecord, Names
+from .steps import FuzzStep, request_class
 
 if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage

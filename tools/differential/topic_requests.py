@@ -1,9 +1,10 @@
 """Topics created, extended and deleted."""
 
-from mockraft.conformance.fuzz.drawn import TOPICS, Draw, drawn
-from mockraft.conformance.fuzz.setting_requests import TOPIC_VALUES
-from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import Tree
+
+from .drawn import TOPICS, Draw, drawn
+from .setting_requests import TOPIC_VALUES
+from .steps import FuzzStep
 
 ODD_NAMES = ("", ".", "..", "a b", "x" * 249, "x" * 250, "__cluster_metadata", "__consumer_offsets", "t/1", "ä")
 

@@ -1,8 +1,9 @@
 """ISR changes, elections and reassignments."""
 
-from mockraft.conformance.fuzz.drawn import Draw, drawn
 from mockraft.conformance.records import PartitionState
 from mockraft.conformance.requests import Tree
+
+from .drawn import Draw, drawn
 
 
 @drawn(150, "AlterPartition")

@@ -3,19 +3,20 @@
 import random
 from collections.abc import Mapping, Sequence
 
-from mockraft.conformance.fuzz import (
+from mockraft.conformance.requests import complete
+
+from . import (
     acl_requests,
     broker_requests,
     partition_requests,
     setting_requests,
     topic_requests,
 )
-from mockraft.conformance.fuzz.drawn import DRAWINGS, Draw, Drawing
-from mockraft.conformance.fuzz.known import is_known
-from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.mutations import mutated
-from mockraft.conformance.fuzz.steps import FuzzStep
-from mockraft.conformance.requests import complete
+from .drawn import DRAWINGS, Draw, Drawing
+from .known import is_known
+from .model import Model
+from .mutations import mutated
+from .steps import FuzzStep
 
 SLIGHTLY_WRONG = 0.22
 FORWARDED = 0.2

@@ -1,25 +1,25 @@
-"""The fuzz loop: episodes of steps on two controllers, and the smallest sequence that shows a difference."""
+"""Two controllers that receive the same requests."""
 
+from __future__ import annotations
+
+import asyncio
 import contextlib
 import copy
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from mockraft.conformance.fuzz.comparison import Divergence, difference, image_difference
-from mockraft.conformance.fuzz.emptying import empty, wait_until_published
-from mockraft.conformance.fuzz.generator import Generator
-from mockraft.conformance.fuzz.known import breaks
-from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.side import RequestEffect, Side
-from mockraft.conformance.fuzz.steps import FuzzStep, api_name
+from mockraft.conformance.target import look_up
 from mockraft.wire import uuids
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from mockraft.wire.topic_names import CLUSTER_METADATA
 
-EPISODE_STEPS = 250
+from .comparison import Divergence, difference, image_difference
+from .emptying import empty, wait_until_published
+from .model import Model
+from .side import RequestEffect, Side
+from .steps import FuzzStep, api_name
+
 LEADERSHIP = "leadership"
 READ_ONLY = ("Describe", "List", "ApiVersions")
 START_S = 20
@@ -28,24 +28,20 @@ SETTLE_S = 2.0
 SETTLE_POLL_S = 0.01
 
 
-class Finding(NamedTuple):
-    """A difference: the seed of its episode, the step that showed it, and a short sequence that shows it again.
+@contextlib.contextmanager
+def pair_of(bootstrap: str, against: str) -> Iterator[Pair]:
+    """Yield two new controllers, each at host:port, which are emptied unless an error ends the block.
 
-    The seed is None if the steps were given.
+    Raises CannotConnectError if there is none, ValueError for one that is not new.
     """
-
-    seed: int | None
-    step: int
-    difference: Divergence
-    steps: list[FuzzStep]
-
-
-@dataclass
-class Report:
-    """Result of a run."""
-
-    steps: int = 0
-    finding: Finding | None = None
+    with contextlib.ExitStack() as stack:
+        sides = []
+        for name, address in (("the first", bootstrap), ("the second", against)):
+            cluster_id = asyncio.run(look_up(address)).cluster_id
+            sides.append(stack.enter_context(contextlib.closing(Side(name, address, cluster_id))))
+        pair = Pair(*sides)
+        yield pair
+        pair.end()
 
 
 class Pair:
@@ -165,64 +161,3 @@ def wait_for_registration(side: Side) -> None:
         if time.monotonic() > deadline:
             raise RuntimeError(f"{side.name} has not registered itself within {START_S} s")
         time.sleep(SETTLE_POLL_S)
-
-
-def fuzz(pair: Pair, seed: int, steps: int, on_steps: Callable[[int], None] = lambda _: None) -> Report:
-    """Run episodes with seeds `seed`, `seed` + 1, … until `steps` are done or two outcomes differ."""
-    report = Report()
-    while report.steps < steps and report.finding is None:
-        taken, report.finding = episode(pair, seed, min(EPISODE_STEPS, steps - report.steps))
-        report.steps += taken
-        seed += 1
-        on_steps(report.steps)
-    return report
-
-
-def episode(pair: Pair, seed: int, steps: int) -> tuple[int, Finding | None]:
-    """Run at most `steps` steps; return the shrunk difference that they show."""
-    pair.begin(seed)
-    generator = Generator(seed, pair.model, pair.versions, pair.features)
-    taken: list[FuzzStep] = []
-    for number in range(1, steps + 1):
-        if breaks(pair.model):
-            break
-        taken.append(generator.step())
-        found = pair.take(taken[-1])
-        if found is None:
-            continue
-        if found.path != LEADERSHIP:  # what a controller remembers beside its log is lost, so the world is none
-            found, taken = shrink(pair, seed, taken, found)
-        return number, Finding(seed, number, found, taken)
-    found = None if breaks(pair.model) else pair.unlike_images()
-    if found is None:
-        return len(taken), None
-    number = len(taken)
-    found, taken = shrink(pair, seed, taken, found)
-    return number, Finding(seed, number, found, taken)
-
-
-def replay(pair: Pair, seed: int, steps: Sequence[FuzzStep]) -> tuple[int, Divergence] | None:
-    """Run these steps in an empty world; return the number of the step that differs and the difference."""
-    pair.begin(seed)
-    for number, step in enumerate(steps):
-        found = pair.take(step)
-        if found is not None:
-            return number, found
-    found = pair.unlike_images()
-    return None if found is None else (len(steps) - 1, found)
-
-
-def shrink(pair: Pair, seed: int, steps: list[FuzzStep], found: Divergence) -> tuple[Divergence, list[FuzzStep]]:
-    """Leave out ever smaller parts as long as a difference of the same kind stays."""
-    size = len(steps) // 2
-    while size:
-        start = 0
-        while start < len(steps):
-            shorter = steps[:start] + steps[start + size :]
-            again = replay(pair, seed, shorter) if shorter else None
-            if again is not None and again[1].kind == found.kind:
-                steps, found = shorter[: again[0] + 1], again[1]
-            else:
-                start += size
-        size //= 2
-    return found, steps

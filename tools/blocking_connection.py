@@ -1,4 +1,4 @@
-"""A small blocking connection to a controller, for the fuzz, the parity tests and the benchmarks."""
+"""A small blocking connection to a controller, for the tools, the tests and the benchmarks."""
 
 from __future__ import annotations
 

@@ -7,11 +7,12 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.names import NamedRecord
-from mockraft.conformance.fuzz.side import RequestEffect
-from mockraft.conformance.fuzz.steps import FuzzStep
 from mockraft.conformance.requests import Tree
+
+from .model import Model
+from .names import NamedRecord
+from .side import RequestEffect
+from .steps import FuzzStep
 
 _HASHED = {
     "PartitionChangeRecord": ("topicId", "partitionId"),

@@ -4,9 +4,10 @@ import random
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mockraft.conformance.fuzz.model import Model, ModelledBroker
 from mockraft.conformance.records import PartitionState
 from mockraft.conformance.requests import Tree
+
+from .model import Model, ModelledBroker
 
 BROKERS = range(1, 7)
 TOPICS = ("t0", "t1", "t2", "t3", "t.4", "t_4", "T5")

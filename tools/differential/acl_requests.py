@@ -1,7 +1,8 @@
 """ACLs created, described and deleted; without an authorizer each request is refused."""
 
-from mockraft.conformance.fuzz.drawn import Draw, drawn
 from mockraft.conformance.requests import Tree
+
+from .drawn import Draw, drawn
 
 ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, TOKEN, USER = 2, 3, 4, 5, 6, 7

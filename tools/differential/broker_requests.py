@@ -2,9 +2,10 @@
 
 import hashlib
 
-from mockraft.conformance.fuzz.drawn import Draw, drawn
 from mockraft.conformance.requests import Tree, feature_ranges
 from mockraft.wire import uuids
+
+from .drawn import Draw, drawn
 
 RESERVED = [uuids.text_of(bytes(15) + bytes([number])) for number in (0, 1, 2, 99)]
 
