@@ -153,7 +153,7 @@ sync: .venv/ready java  ## schemas_json out of the jars of a Kafka release (X=4.
 generate: .venv/ready  ## wire/messages and wire/records out of schemas_json, types of the blocking classes, the page of serve's options
 	@.venv/bin/python -m mockraft.codegen --target .
 	@.venv/bin/python -m tools.sync_types
-	@.venv/bin/python -m mockraft.cli.serve.options_page >docs/reference/serve-options.md
+	@.venv/bin/python -m tools.pages serve-options
 
 clients: .venv/ready  ## clients/openapi.json, and the Go client generated from it
 	@.venv/bin/python -m mockraft.server.admin >clients/openapi.json

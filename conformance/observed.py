@@ -1,7 +1,7 @@
 """Observed differences between two releases: the same request of a case, and the answers of Kafka's own controllers.
 
 `baselines/exchanges.json` has the exchanges of each case that some releases answer differently, once for all releases
-that agree: the runs that `mockraft conformance baseline` made, also of cases that do not apply there.
+that agree: the runs that `python -m tools.baselines` made, also of cases that do not apply there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 from mockraft.conformance import baseline
@@ -126,12 +125,6 @@ def _or_none(value: str) -> str | None:
 def named(field: str, value: str) -> str:
     """Return a value, an error code with Kafka's name: `35 UNSUPPORTED_VERSION`."""
     return f"{value} {error_codes.name(int(value))}" if field.endswith("rrorCode") and value != _ABSENT else value
-
-
-def write(runs: Mapping[str, Run], path: Path) -> None:
-    """Write the exchanges of the cases that differ, a line for each case."""
-    lines = (f"{json.dumps(name)}: {json.dumps(kept, ensure_ascii=False)}" for name, kept in variants(runs).items())
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def cut(text: str) -> str:

@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mockraft.cli.command_line import Command
-from mockraft.cli.conformance.on_kafka import run_on_kafka
 from mockraft.cli.conformance.screen import Screen
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
@@ -28,7 +23,6 @@ from mockraft.conformance.reports.html_report import NoTemplatesError, write_htm
 from mockraft.conformance.reports.junit import write_junit
 from mockraft.conformance.reports.summary import Level, write_summary
 from mockraft.conformance.suite import AREAS, all_cases
-from mockraft.kafka.jars import KafkaUnavailableError
 from mockraft.kafka_api.options import Option, OptionError, blaming, option
 from mockraft.releases import NEWEST, SUPPORTED, release
 
@@ -99,11 +93,6 @@ class Options:
     )
 
 
-Folder = Annotated[Path, Option(is_argument=True, help="The folder of the files.")]
-KafkaVersions = Annotated[
-    list[str] | None,
-    Option(help=f"Only this version, as {NEWEST}; may be repeated. Default: every supported one."),
-]
 OldRelease = Annotated[
     str | None, Option(is_argument=True, metavar="OLD", help="The older release: 4.3.", shown_default="")
 ]
@@ -174,32 +163,6 @@ def diff(
         print(line)
 
 
-def baseline(folder: Folder, kafka_version: KafkaVersions = None) -> None:
-    """Run all cases on Kafka's own controllers at their newest levels, and write FOLDER/kafka-VERSION.json for each.
-
-    conformance/baselines is made so. Kafka's jars are fetched once by Maven; Java 17 or newer is needed. A controller
-    takes about a minute. All releases together also write exchanges.json, for `diff`.
-
-    A run in which Kafka fails a case is not written: the case is wrong. Exit code 1 then.
-    """
-    if not folder.is_dir():
-        raise OptionError(f"{folder} is no folder", "FOLDER")
-    runs = {}
-    for version in kafka_version or SUPPORTED:
-        with _needing_java("baseline"), tempfile.TemporaryDirectory(prefix="mockraft-") as directory:
-            found = run_on_kafka(Path(directory), version=version, observe=kafka_version is None)
-        count = found.count()
-        print(f"kafka-{version}: " + ", ".join(f"{number} {outcome}" for outcome, number in count.items()))
-        for verdict in found.failures:
-            print(f"kafka-{version}: {verdict.name}: {verdict.reason}", file=sys.stderr)
-        if found.failures:
-            raise SystemExit(ExitCode.FAILED)
-        kept_runs.write(found, folder / f"kafka-{version}.json")
-        runs[release(version).name] = found
-    if kafka_version is None:
-        observed.write(runs, folder / kept_runs.EXCHANGES.name)
-
-
 def differences(as_json: AsJson = False) -> None:
     """Print the list; see DIFFERENCES_ABOUT."""
     entries = known_differences()
@@ -209,15 +172,6 @@ def differences(as_json: AsJson = False) -> None:
         for each in entries:
             print(f"{each.id}  ({each.area}, {each.kind})")
             print(f"  Kafka     {each.kafka}\n  mockraft  {each.mockraft}\n  why       {each.why}\n")
-
-
-@contextmanager
-def _needing_java(command: str) -> Iterator[None]:
-    """End `mockraft conformance COMMAND` if the block cannot run Kafka."""
-    try:
-        yield
-    except KafkaUnavailableError as error:
-        end(f"conformance {command}", error, ExitCode.MISSING)
 
 
 def _chosen(options: Options) -> list[Case]:
@@ -294,7 +248,6 @@ COMMANDS = {
         ABOUT,
         subcommands={
             "diff": Command("diff", diff),
-            "baseline": Command("baseline", baseline),
         },
     ),
     "differences": Command("differences", differences, DIFFERENCES_ABOUT),

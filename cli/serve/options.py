@@ -1,6 +1,6 @@
 """Options of `mockraft serve`: the fields of `ControllerConfig` that have a help group, and those of the process alone.
 
-`OPTIONS` has all of them: command.py reads the command line by it, options_page.py prints
+`OPTIONS` has all of them: command.py reads the command line by it, tools/pages/serve_options.py prints
 docs/reference/serve-options.md from it, and `to_arguments` turns keywords into a command line for child processes and
 containers. Each option has an environment variable, too, which is read where the option is not given.
 """

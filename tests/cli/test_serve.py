@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft import Controller
 from mockraft.cli.serve.options import HEADINGS, OPTIONS, to_arguments
-from mockraft.cli.serve.options_page import page
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+
+from tools.pages.serve_options import as_markdown
 
 from ..rows import each_row
 from .cli import DEADLINE_S, completed, invoke, started
@@ -352,8 +353,8 @@ def test_help_shows_each_option_in_one_group() -> None:
 
 
 def test_the_options_page_is_printed_from_the_table() -> None:
-    printed = "python -m mockraft.cli.serve.options_page > docs/reference/serve-options.md"
-    assert (Path(__file__).parents[2] / "docs" / "reference" / "serve-options.md").read_text() == page(), printed
+    printed = "python -m tools.pages serve-options"
+    assert (Path(__file__).parents[2] / "docs" / "reference" / "serve-options.md").read_text() == as_markdown(), printed
 
 
 def test_options_by_name_become_arguments() -> None:

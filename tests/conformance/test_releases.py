@@ -2,10 +2,11 @@
 
 import pytest
 from mockraft import Controller
-from mockraft.cli.conformance.on_kafka import SEED, TOKEN_KEY
 from mockraft.conformance import baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.releases import SUPPORTED, release
+
+from tools.on_kafka import SEED, TOKEN_KEY
 
 from ..budgets import sample
 

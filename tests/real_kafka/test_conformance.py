@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.cli.conformance.on_kafka import TOKEN_KEY, run_on_kafka
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.kafka.jars import KAFKA_VERSION
@@ -21,6 +20,7 @@ from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
 from mockraft.releases import NEWEST, SUPPORTED
 
+from tools.on_kafka import TOKEN_KEY, run_on_kafka
 from tools.pages.conformance_table import (
     LEVELS,
     NEWEST_LEVEL,
@@ -83,7 +83,7 @@ def test_mockraft_passes_every_case_except_known_differences(mockraft: dict[int,
 
 @pytest.mark.parametrize("version", [pytest.param(each, marks=() if each == NEWEST else soak) for each in SUPPORTED])
 def test_baseline_equals_a_run(tmp_path: Path, version: str) -> None:
-    """`mockraft conformance baseline conformance/baselines` makes all of them anew."""
+    """`python -m tools.baselines` makes all of them anew."""
     found = run_on_kafka(tmp_path / "controller", version=version)
     assert [each.reason for each in found.failures] == []
     assert partings(found, baseline.read(f"kafka-{version}")) == []

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from typing import TypedDict
 
 from mockraft import Controller
-from mockraft.cli.conformance.on_kafka import SEED, TOKEN_KEY
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.verdicts import Outcome
+
+from tools.on_kafka import SEED, TOKEN_KEY
 
 from . import evidence
 

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.pages import behaviours, conformance_table, differences, release_changes
+from tools.pages import behaviours, conformance_table, differences, release_changes, serve_options
 from tools.pages.marked_text import replace_marked
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -20,17 +20,22 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "conformance": ("how-to/checks/conformance.md", conformance_table.written_anew),
 }
 """The pages of which a part is written, by name."""
-BEHAVIOURS = "behaviours"
+WHOLE: dict[str, tuple[str, Callable[[], str]]] = {
+    "behaviours": ("reference/behaviours.md", behaviours.as_markdown),
+    "serve-options": ("reference/serve-options.md", serve_options.as_markdown),
+}
+"""The pages that are written as a whole, by name."""
 
 
 def main() -> None:
     """Write the pages that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m tools.pages", description="Write pages of docs/ anew.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join((BEHAVIOURS, *PARTS))}")
-    names = parser.parse_args().names or [BEHAVIOURS, "differences", "release-changes"]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join((*WHOLE, *PARTS))}")
+    names = parser.parse_args().names or [*WHOLE, "differences", "release-changes"]
     for name in names:
-        if name == BEHAVIOURS:
-            (DOCS / "reference" / "behaviours.md").write_text(behaviours.as_markdown(), encoding="utf-8")
+        if name in WHOLE:
+            path, make = DOCS / WHOLE[name][0], WHOLE[name][1]
+            path.write_text(make(), encoding="utf-8")
         elif name in PARTS:
             path, make = DOCS / PARTS[name][0], PARTS[name][1]
             path.write_text(replace_marked(path.read_text(encoding="utf-8"), make()), encoding="utf-8")

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mockraft.cli.conformance.on_kafka import TOKEN_KEY, run_on_kafka
 from mockraft.conformance import run
 from mockraft.conformance.suite import AREAS
 from mockraft.conformance.verdicts import Outcome, Run
 from mockraft.releases import release
 from mockraft.testing.controller import Controller
+
+from tools.on_kafka import TOKEN_KEY, run_on_kafka
 
 NEWEST_LEVEL = max(release().metadata_versions)
 LEVELS: dict[int, str] = {

@@ -8,7 +8,6 @@ from collections import Counter
 from itertools import islice
 from random import Random
 
-from mockraft.cli.conformance.on_kafka import SEED, TOKEN_KEY, run_on_kafka
 from mockraft.codegen.overlay import load
 from mockraft.conformance import Run, run
 from mockraft.conformance.comparison import Parting, outcome_text, partings
@@ -23,6 +22,7 @@ from mockraft.wire.schema_files import parse
 from mockraft.wire.spec_files import FOLDERS
 
 from tests.wire.conftest import MANNERS, NOT_GENERATED, Answer, Tree, ask_java, random_body, without_records
+from tools.on_kafka import SEED, TOKEN_KEY, run_on_kafka
 
 from .report import FailedError, Findings, table
 from .subject import Subject

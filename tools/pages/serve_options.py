@@ -1,4 +1,4 @@
-"""Print a page: `python -m mockraft.cli.serve.options_page > docs/reference/serve-options.md`."""
+"""The page of the options of `mockraft serve`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ printed from the table that the command line is made of (`cli/serve/options.py`)
 """
 
 
-def page() -> str:
+def as_markdown() -> str:
     """Return the text of the page."""
     parts = [_INTRODUCTION]
     for heading in HEADINGS:
@@ -33,7 +33,3 @@ def _row(option: Option) -> str:
     more = "; ".join(filter(None, [option.bounds, "may be repeated" if option.is_list else "", others]))
     text = f"{about}{f' *({more})*' if more else ''}"
     return f"| `{option.flag}` | `{option.variables[0]}` | {option.default_text} | {text} |"
-
-
-if __name__ == "__main__":
-    print(page(), end="")
