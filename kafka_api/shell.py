@@ -1,17 +1,20 @@
 """The asyncio side of a listener: sockets, TLS and a timer. It carries out the effects of a sans-IO `Served` in order.
 
-Received bytes go to the server at once and its responses are written at once. A client that does not read is not read
-from either, so its unread responses stay bounded, and it is closed when it stays stuck.
+Received bytes go to the server at once. Responses of one iteration of the event loop are written together, after what
+all its ready sockets have sent: a peer that sleeps is woken once for many, which costs the kernel more than the rest of
+a write. A client that does not read is not read from either, so its unread responses stay bounded, and it is closed
+when it stays stuck.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Protocol, cast
 
@@ -21,7 +24,14 @@ from mockraft.kafka_api.effects import AwaitSent, Close, Effect, PauseReading, R
 from mockraft.kafka_api.listening import BACKLOG
 from mockraft.kafka_api.tls import TlsError, TlsSession
 
-ACCEPT_ITERATIONS = 4
+logger = logging.getLogger(__name__)
+
+RESPONSES_WAIT_MS = 1
+"""Time after which responses wait no longer for requests that are still to be answered in the same iteration."""
+ACCEPTED_AT_ONCE = 64
+"""Connections accepted in an iteration of the event loop; libuv accepts one, and the rest wait behind all requests."""
+ACCEPT_RETRY_S = 1.0
+"""Time without accepting after an error, such as too many open files (asyncio's ACCEPT_RETRY_DELAY)."""
 IDLE_SWEEPS = 4
 """Checks for idle connections per `connections_max_idle_ms`."""
 UNREAD_BYTES_HIGH = 65_536
@@ -46,7 +56,7 @@ class Served(Protocol):
     def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> Iterable[Effect]:
         """Complete the TLS handshake."""
 
-    def step(self, connection_id: int, data: bytes, now_ms: int) -> Iterable[Effect]:
+    def step(self, connection_id: int, data: bytes, now_ms: int) -> Sequence[Effect]:
         """Process received bytes."""
 
     def sent(self, connection_id: int, now_ms: int) -> Iterable[Effect]:
@@ -104,9 +114,6 @@ class Links(Protocol):
     def look(self, connection: SocketConnection, now_ms: int) -> None:
         """Apply exactly the faults that match a connection."""
 
-    def match_answered(self, effects: Iterable[Effect], now_ms: int) -> None:
-        """Match connections that are about to be answered: their client may be known now."""
-
     def tick(self, now_ms: int) -> None:
         """Begin and end faults that are due."""
 
@@ -140,16 +147,20 @@ class Shell:
         self.links: Links | None = None
         self._connections: dict[int, SocketConnection] = {}
         self._connections_made = 0
-        self._servers: list[asyncio.Server] = []
+        self._listening: list[socket.socket] = []
+        self._accepting: set[asyncio.Task[object]] = set()
         self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
-        self._will_arm = False
+        self._will_finish = False
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._is_shut = True
         self._is_busy = False
         self._turns: deque[SocketConnection] = deque()
         """Connections whose next request waits for the iterations of the event loop."""
-        self._deferred_effects: deque[Iterable[Effect]] = deque()
+        self._effects: deque[Effect] = deque()
+        """Effects to carry out, in order."""
+        self._effects_ms = 0
+        """Time since which the first of them waits."""
 
     def begin(self) -> None:
         """Accept connections, and start ticking."""
@@ -162,11 +173,14 @@ class Shell:
 
     async def listen(self, bound: socket.socket, listener: str = "") -> None:
         """Listen on a bound socket."""
-        accept = partial(self.accept, listener)
-        self._servers.append(await self.loop.create_server(accept, sock=bound, backlog=BACKLOG))
+        bound.setblocking(False)
+        bound.listen(BACKLOG)
+        self._listening.append(bound)
+        self.loop.add_reader(bound, self._accept_waiting, bound, listener)
 
     async def stop(self, reason: str) -> None:
         """Stop listening and close every connection; responses in progress are still written."""
+        self.carry_out()
         self._is_shut = True
         if self.links is not None:
             self.links.detach()
@@ -190,20 +204,38 @@ class Shell:
             connection.transport.abort()
         await asyncio.sleep(0)
 
+    def _accept_waiting(self, bound: socket.socket, listener: str) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                accepted, _ = bound.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                logger.warning("cannot accept connections: %s; trying again in %g s", error, ACCEPT_RETRY_S)
+                self.loop.remove_reader(bound)
+                self.loop.call_later(ACCEPT_RETRY_S, self._accept_again, bound, listener)
+                return
+            accepted.setblocking(False)
+            connecting = self.loop.connect_accepted_socket(partial(self.accept, listener), accepted)
+            task: asyncio.Task[object] = self.loop.create_task(connecting)
+            self._accepting.add(task)
+            task.add_done_callback(self._accepting.discard)
+
+    def _accept_again(self, bound: socket.socket, listener: str) -> None:
+        if bound in self._listening:
+            self.loop.add_reader(bound, self._accept_waiting, bound, listener)
+
     async def _stop_accepting(self) -> None:
-        if not self._servers:
-            return
-        # asyncio keeps a connection open that it accepts while its server is closed: let it complete first.
-        for server in self._servers:
-            for listening in server.sockets:
-                self.loop.remove_reader(listening.fileno())
-        for _ in range(ACCEPT_ITERATIONS):
-            await asyncio.sleep(0)
-        for server in self._servers:
-            server.close()
+        for bound in self._listening:
+            self.loop.remove_reader(bound)
+            bound.close()
+        self._listening.clear()
+        if self._accepting:
+            await asyncio.wait(self._accepting)
 
     def shut(self, is_shut: bool) -> None:
         """Reset all connections and refuse new ones, or accept connections again."""
+        self.carry_out()
         self._is_shut = is_shut
         if is_shut:
             for connection in self.connections():
@@ -211,6 +243,7 @@ class Shell:
 
     def serve(self, served: Served, reason: str) -> None:
         """Serve another server on the same port; every connection is reset, as when a process ends."""
+        self.carry_out()
         now_ms = self.clock.now_ms()
         for connection in self.connections():
             self.served.disconnected(connection.connection_id, reason, now_ms)
@@ -231,63 +264,51 @@ class Shell:
         """Open connections, oldest first."""
         return list(self._connections.values())
 
-    def connection(self, connection_id: int) -> SocketConnection | None:
-        """Return the connection with this id if its socket is open."""
-        return self._connections.get(connection_id)
-
     def received(self, connection: SocketConnection, data: bytes) -> None:
-        """Pass received bytes to the server, and carry out its effects."""
+        """Pass received bytes to the server, and carry out its effects: a response by itself waits for others."""
         now_ms = self.clock.now_ms()
-        self._drain(self.served.step(connection.connection_id, data, now_ms), now_ms)
-        if not self._will_arm:  # once in an iteration of the event loop, however many connections are ready
-            self._will_arm = True
-            self.loop.call_soon(self._arm_soon)
+        effects = self.served.step(connection.connection_id, data, now_ms)
+        if not self._effects:
+            self._effects_ms = now_ms
+        self._effects += effects
+        if not self._will_finish:  # once in an iteration, however many connections are ready
+            self._will_finish = True
+            self.loop.call_soon(self._finish_iteration)
+        is_response = len(effects) == 1 and effects[0].__class__ is Send
+        if not is_response or now_ms > self._effects_ms + RESPONSES_WAIT_MS:
+            self.carry_out()
 
     def perform(self, effects: Iterable[Effect], now_ms: int) -> None:
         """Carry out effects in order, then schedule the server's next tick.
 
         Effects that arise meanwhile (a toxic delivers bytes, a write ends a connection) are carried out afterwards.
         """
-        self._drain(effects, now_ms)
+        self._effects += effects
+        self.carry_out()
         if not self._is_busy:
             self._arm(now_ms)
 
-    def _drain(self, effects: Iterable[Effect], now_ms: int) -> None:
+    def carry_out(self) -> None:
+        """Carry out the effects that wait."""
         if self._is_busy:
-            self._deferred_effects.append(effects)
             return
         self._is_busy = True
         try:
-            self._carry_out(effects, now_ms)
-            while self._deferred_effects:
-                self._carry_out(self._deferred_effects.popleft(), now_ms)
+            while self._effects:
+                effect = self._effects.popleft()
+                connection = self._connections.get(effect.connection_id)
+                if connection is None:
+                    if isinstance(effect, ServerEffect):
+                        self.carry_out_own(effect)
+                    continue
+                if self.links is not None and self.links.depends_on_requests:
+                    self.links.look(connection, self.clock.now_ms())  # its client may be known now
+                if effect.__class__ is Send:
+                    connection.send(effect.data)
+                else:
+                    connection.carry_out(effect)
         finally:
             self._is_busy = False
-
-    def _carry_out(self, effects: Iterable[Effect], now_ms: int) -> None:
-        connections = self._connections
-        if self.links is not None and self.links.depends_on_requests:
-            self.links.match_answered(effects, now_ms)
-        for effect in effects:
-            connection = connections.get(effect.connection_id)
-            if connection is None:
-                if isinstance(effect, ServerEffect):
-                    self.carry_out_own(effect)
-                continue
-            if effect.__class__ is Send:
-                connection.send(effect.data)
-                continue
-            match effect:
-                case Close():
-                    connection.close()
-                case Reset():
-                    connection.reset()
-                case PauseReading():
-                    connection.set_held_back(True)
-                case ResumeReading():
-                    connection.set_held_back(False)
-                case AwaitSent():
-                    connection.await_sent()
 
     def carry_out_own(self, effect: ServerEffect) -> None:
         """Carry out an effect that is on no connection; servers with such effects override it."""
@@ -340,8 +361,9 @@ class Shell:
                 self.close_connection(connection.connection_id, "connections_max_idle_ms", f"idle for {idle_ms} ms")
         self._idle_sweep = self.loop.call_later(idle_ms / 1000 / IDLE_SWEEPS, self._sweep_idle)
 
-    def _arm_soon(self) -> None:
-        self._will_arm = False
+    def _finish_iteration(self) -> None:
+        self._will_finish = False
+        self.carry_out()
         self._arm(self.clock.now_ms())
 
     def _arm(self, now_ms: int) -> None:
@@ -418,6 +440,10 @@ class SocketConnection(asyncio.Protocol):
         self.active_at = shell.loop.time()
         shell.received(self, data)
 
+    def eof_received(self) -> None:
+        """Write the answers that wait: the transport closes now."""
+        self._shell.carry_out()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the closed socket."""
         if self._watch is not None:
@@ -437,6 +463,20 @@ class SocketConnection(asyncio.Protocol):
         self.transport.write(data)
         if self.writing_paused and (unread := self.unread_bytes) > (limit := self._shell.limits.write_bytes_max):
             self._give_up("write_bytes_max", f"the peer left {unread} bytes unread, write_bytes_max={limit}")
+
+    def carry_out(self, effect: Effect) -> None:
+        """Carry out an effect other than Send."""
+        match effect:
+            case Close():
+                self.close()
+            case Reset():
+                self.reset()
+            case PauseReading():
+                self.set_held_back(True)
+            case ResumeReading():
+                self.set_held_back(False)
+            case AwaitSent():
+                self.await_sent()
 
     def close(self) -> None:
         """Close once everything is written; reset the connection if the client does not read."""
@@ -553,6 +593,7 @@ class TlsConnection(SocketConnection):
         if received:
             shell.received(self, received)
         if tls.ended:
+            self.eof_received()
             self.close()
 
     def send(self, data: bytes) -> None:

@@ -7,12 +7,11 @@ are removed and held bytes are delivered, both are joined again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.clock import Timer
-from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.shell import LinkTransport, Shell, SocketConnection, break_off
 
 if TYPE_CHECKING:
@@ -68,13 +67,6 @@ class ToxicLinks:
         for connection in self._shell.connections():
             self.look(connection, now_ms)
         self._shell.perform((), now_ms)
-
-    def match_answered(self, effects: Iterable[Effect], now_ms: int) -> None:
-        """Match connections that are about to be answered: their client may be known now."""
-        for connection_id in {effect.connection_id for effect in effects}:
-            connection = self._shell.connection(connection_id)
-            if connection is not None:
-                self.look(connection, now_ms)
 
     def look(self, connection: SocketConnection, now_ms: int) -> None:
         """Apply exactly the faults that match a connection."""
@@ -240,6 +232,7 @@ class ToxicLink(LinkTransport, asyncio.Protocol):
             elif pipe.ended_by is not None:
                 self._end(piece, f"fault {pipe.ended_by.id} ({pipe.ended_by.kind.name})")
             elif pipe is self._up:
+                self._connection.eof_received()
                 self.close()
             else:
                 self._socket.close()
