@@ -12,7 +12,7 @@ GROUPS = {
     "tests/containers/": "containers",
     "tests/admin_page/": "containers",
     "tests/spark/test_cluster.py": "spark processes",
-    "tests/spark/test_quiet_start.py": "spark processes",
+    "tests/spark/test_interrupt.py": "spark processes",
     "tests/spark/": "spark",
     "tests/languages/test_go.py": "go",
     "tests/documentation/pages/docs/how_to/captures/captured_sql/": "spark",

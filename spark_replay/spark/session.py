@@ -7,9 +7,9 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from mockraft.spark_replay.spark.data_source import register
-from mockraft.spark_replay.spark.quiet_start import start_quietly
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
@@ -43,7 +43,7 @@ SETTINGS = {
 PARTITIONS = "spark.sql.shuffle.partitions"
 """Spark's default of 200 costs a small capture more than the work itself: two per core."""
 
-DAEMON = "mockraft.spark_replay.spark.worker_daemon"
+_LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
 
 
 class JavaMissingError(RuntimeError):
@@ -62,15 +62,13 @@ def start_session(
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise JavaMissingError("Spark needs Java 17 or later: there is no java on the PATH and JAVA_HOME is not set")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = dict(SETTINGS)
+    conf = SETTINGS | {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J}"}
     if master.startswith("local"):
         conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         # the JVM only moves bytes: its second compiler takes more time than its code saves
-        conf["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
-        conf["spark.python.daemon.module"] = DAEMON
+        conf["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
         conf[PARTITIONS] = str(2 * local_cores(master))
     conf |= {**(settings or {}), "spark.app.name": name, "spark.master": master}
-    start_quietly(conf)
     builder = SparkSession.builder
     for key, value in conf.items():
         builder = builder.config(key, value)

@@ -1,10 +1,8 @@
 """The session that the other tests share."""
 
 import os
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 pytestmark = pytest.mark.spark
@@ -14,18 +12,6 @@ def test_the_session_counts_in_utc_and_on_two_cores(spark: Any) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.defaultParallelism == 2
     assert spark.range(10, numPartitions=2).count() == 10
-
-
-def test_workers_are_forked_from_a_process_that_has_imported_mockraft(spark: Any) -> None:
-    def main_module(batches: Any) -> Any:
-        import sys
-
-        for batch in batches:
-            names = [sys.modules["__main__"].__file__] * batch.num_rows
-            yield pa.RecordBatch.from_pydict({"name": names})
-
-    (row,) = spark.range(1).mapInArrow(main_module, "name string").collect()
-    assert Path(row.name).name == "worker_daemon.py"
 
 
 @pytest.mark.parametrize(
