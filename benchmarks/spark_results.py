@@ -188,8 +188,6 @@ def _summary(of: Results) -> list[str]:
             f"{math.ceil(1e12 / rate / 3600)} cores for one hour, {math.ceil(1e12 / rate / 600)} for ten minutes, "
             "if more cores scale as the second does."
         )
-    if of.stream_bytes and not of.shuffle_bytes:
-        lines.append("On one machine runs of captures go from task to task in files; the shuffle wrote nothing.")
     if of.shuffle_bytes and of.stream_bytes:
         lines.append(
             f"The shuffle wrote {of.shuffle_bytes / MEBIBYTE:,.0f} MiB (lz4) for a capture of "

@@ -25,8 +25,6 @@ from mockraft.spark_replay.spark.followed_connections import BUCKETS, follow, wa
 from mockraft.spark_replay.spark.followed_connections import Table as Followed
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import checked_order, kept_rows, new_reassembler
-from mockraft.spark_replay.spark.run_exchange import SplitRuns
-from mockraft.spark_replay.spark.split_tasks import in_order, planned_tasks
 from mockraft.spark_replay.spark.worker_table import WorkerTable, stored_table
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
@@ -294,13 +292,13 @@ def _followed(spark: SparkSession, path: Paths, table: Followed, buckets: int, o
     return follow(runs, table, of_table, buckets)
 
 
-def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame | SplitRuns:
+def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame:
     """Return runs with each connection in one partition, in the order required by `Reassembler`."""
-    given = SourceOptions.read({name: value for name, value in options.items() if name.lower() not in _OF_FRAMES})
-    tasks = planned_tasks(_paths(path), given)
-    if tasks is None:
-        return in_order(_load(spark, path, "runs", options), partitions)
-    return SplitRuns(spark, tasks, given, partitions)
+    parts = ("conn_id",) if partitions is None else (partitions, "conn_id")
+    # Order within one packet: SYN, then data, then FIN or RST.
+    marks = (F.desc("syn"), F.asc("fin"), F.asc("rst"))
+    runs = _load(spark, path, "runs", options).repartition(*parts)
+    return runs.sortWithinPartitions("conn_id", "first_ts_ns", "file", "file_offset", *marks)
 
 
 def _load(

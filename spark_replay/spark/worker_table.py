@@ -7,14 +7,13 @@ Spark's writer converts batches to rows and rows back to columns: for frames tha
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from os import PathLike
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,32 +47,19 @@ _GLOBBED = re.compile(r"[][{}*?\\]")
 _WRITTEN = pa.schema([("partition", pa.int32()), ("file", pa.string()), ("rows", pa.int64())])
 
 
-class Exchange(Protocol):
-    """Rows that tasks exchange: through Spark's shuffle or, on one machine, through files."""
-
-    def shuffled(self) -> DataFrame:
-        """Return the rows, to be shuffled by Spark."""
-        ...
-
-    def through_files(self, folder: Location) -> tuple[DataFrame, Make] | None:
-        """Write the rows into files of `folder`, and return tasks and what gives each its rows; None: not possible."""
-        ...
-
-
 class WorkerTable(NamedTuple):
     """Rows of `schema` that `make` yields for the batches of each partition of `source`.
 
     `make` is pickled to the workers: a function of an installed module or a `partial` of one, not a closure.
     """
 
-    source: DataFrame | Exchange
+    source: DataFrame
     make: Make
     schema: pa.Schema
 
     def dataframe(self) -> DataFrame:
         """Return the table as a DataFrame."""
-        source = self.source if isinstance(self.source, DataFrame) else self.source.shuffled()
-        return source.mapInArrow(self.make, to_spark_schema(self.schema))
+        return self.source.mapInArrow(self.make, to_spark_schema(self.schema))
 
     def then(self, make: Make, schema: pa.Schema) -> WorkerTable:
         """Return a table that the same workers make of this one's rows, which are not stored."""
@@ -92,9 +78,8 @@ class WorkerTable(NamedTuple):
         """
         staging = Staging.begin(Location.parse(out))
         try:
-            source, make = self._to_write(staging.parts)
-            write = partial(_write_part, make, self.schema, str(staging.parts))
-            written = sorted(source.mapInArrow(write, to_spark_schema(_WRITTEN)).collect())
+            write = partial(_write_part, self.make, self.schema, str(staging.parts))
+            written = sorted(self.source.mapInArrow(write, to_spark_schema(_WRITTEN)).collect())
             files = [file for _, file, rows in written if rows]
             if not files:
                 files = ["empty.parquet"]
@@ -103,15 +88,6 @@ class WorkerTable(NamedTuple):
         finally:
             staging.end()
         return sum(rows for _, _, rows in written)
-
-    def _to_write(self, folder: Location) -> tuple[DataFrame, Make]:
-        if isinstance(self.source, DataFrame):
-            return self.source, self.make
-        found = self.source.through_files(folder)
-        if found is None:
-            return self.source.shuffled(), self.make
-        tasks, read = found
-        return tasks, partial(_chained, read, self.make)
 
 
 def of_dataframe(rows: DataFrame, schema: pa.Schema) -> WorkerTable:
@@ -197,18 +173,7 @@ def _write_part(make: Make, schema: pa.Schema, folder: str, batches: Batches) ->
     partition = 0 if context is None else context.partitionId()
     file = f"{partition:05}-{uuid.uuid4()}.parquet"
     rows = write_parts(make(batches), schema, Location.parse(folder) / file)
-    spare_modules("parts")
     yield pa.RecordBatch.from_pylist([{"partition": partition, "file": file, "rows": rows}], schema=_WRITTEN)
-
-
-@cache
-def spare_modules(task: str) -> None:
-    """Exempt what a worker has imported from garbage collection, after the first task of each kind.
-
-    Spark collects after each task: for 30 ms, of which modules take almost all.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def write_parts(batches: Batches, schema: pa.Schema, file: Location) -> int:

@@ -1,7 +1,4 @@
-"""A batch of runs as rows and arrays, and packed: its lists of numbers are binary columns.
-
-Spark copies the items of a list one by one, bytes all at once.
-"""
+"""A batch of runs as rows and arrays."""
 
 from __future__ import annotations
 
@@ -11,36 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from mockraft.spark_replay.arrow_columns import Array, as_list, as_numpy
-from mockraft.spark_replay.schemas import RUNS
 from mockraft.spark_replay.streams.frame_columns import Pieces
 from mockraft.spark_replay.streams.runs import FIN, RST, SYN
 
-_PACKED = ("seg_len", "seg_ts_ns", "seg_off")
-PACKED_RUNS = pa.schema([pa.field(each.name, pa.binary()) if each.name in _PACKED else each for each in RUNS])
-"""The columns of `schemas.RUNS`, with those of segments as native numbers in bytes."""
 
-
-def packed(runs: pa.RecordBatch) -> pa.RecordBatch:
-    """Return runs with the columns of `PACKED_RUNS`."""
-    columns = {name: runs.column(name) for name in RUNS.names}
-    for name in _PACKED:
-        items, sizes = numbers(columns[name], name)
-        offsets = np.zeros(len(sizes) + 1, np.int32)
-        np.cumsum(sizes * items.itemsize, out=offsets[1:])
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(items)]
-        columns[name] = pa.BinaryArray.from_buffers(pa.binary(), len(sizes), buffers)
-    return pa.RecordBatch.from_arrays([*columns.values()], schema=PACKED_RUNS)
-
-
-def numbers(column: pa.Array, name: str) -> tuple[Array, Array]:
-    """Return the numbers of all runs in such a column, packed or not, and how many each run has."""
+def numbers(column: pa.Array) -> tuple[Array, Array]:
+    """Return the numbers of all runs in a column of lists, and how many each run has."""
     bounds = bounds_of(column)
-    if column.type != pa.binary():
-        return as_numpy(column.values.slice(bounds[0], bounds[-1] - bounds[0])), np.diff(bounds)
-    kind = np.dtype(str(RUNS.field(name).type.value_type))
-    first, last = int(bounds[0]), int(bounds[-1])
-    content = column.buffers()[2] or pa.py_buffer(b"")
-    return np.frombuffer(content, np.uint8)[first:last].view(kind), np.diff(bounds) // kind.itemsize
+    return as_numpy(column.values.slice(bounds[0], bounds[-1] - bounds[0])), np.diff(bounds)
 
 
 def bounds_of(column: pa.Array) -> Array:
@@ -82,7 +57,7 @@ class RunRow(NamedTuple):
 
 
 class RunBatch:
-    """Runs, with the columns of `schemas.RUNS`, or packed; every run has at least one segment."""
+    """Runs, with the columns of `schemas.RUNS`; every run has at least one segment."""
 
     def __init__(self, runs: pa.RecordBatch) -> None:
         self._runs = runs
@@ -91,10 +66,10 @@ class RunBatch:
         content = data.buffers()[2] or pa.py_buffer(b"")
         self.view = memoryview(content)
         self.data = np.frombuffer(content, np.uint8)
-        sizes, self._counts = numbers(runs.column("seg_len"), "seg_len")
+        sizes, self._counts = numbers(runs.column("seg_len"))
         starts = int(self._bounds[0]) + np.cumsum(sizes, dtype=np.int64) - sizes
-        times = numbers(runs.column("seg_ts_ns"), "seg_ts_ns")[0].copy()
-        self.pieces = Pieces(starts, times, numbers(runs.column("seg_off"), "seg_off")[0])
+        times = numbers(runs.column("seg_ts_ns"))[0].copy()
+        self.pieces = Pieces(starts, times, numbers(runs.column("seg_off"))[0])
         self.last_ts_ns = int(times[-1])
 
     def rows(self) -> Iterator[RunRow]:

@@ -1,6 +1,5 @@
 """Tables that Python workers write as Parquet: the same rows as Spark's, all of a table or none of it."""
 
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,86 +43,20 @@ def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise ValueError("the third row is no row")
 
 
-@pytest.mark.parametrize(
-    "shuffled_by", ["files", "Spark: too many bytes", "Spark: too many runs", "Spark: too much in a gzip"]
-)
 def test_frames_that_workers_write_are_those_of_the_dataframe(
-    spark: Any, tmp_path: Path, controller_capture: str, monkeypatch: pytest.MonkeyPatch, shuffled_by: str
+    spark: Any, tmp_path: Path, controller_capture: str
 ) -> None:
-    from mockraft.spark_replay.spark import run_exchange, split_tasks, tables
+    from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.data_source import to_spark_schema
 
-    if "gzip" in shuffled_by:
-        packed = tmp_path / "packed" / "run.pcap.gz"
-        packed.parent.mkdir()
-        packed.write_bytes(gzip.compress(Path(controller_capture).read_bytes()))
-        controller_capture = str(packed)
-        monkeypatch.setattr(run_exchange, "BYTES_MAX", packed.stat().st_size)
-    elif shuffled_by != "files":
-        monkeypatch.setattr(run_exchange, "BYTES_MAX" if "bytes" in shuffled_by else "ROWS_MAX", 1)
-    shuffles: list[Any] = []
-    by_spark = split_tasks.in_order
-
-    def in_order_by_spark(runs: Any, partitions: int | None) -> Any:
-        shuffles.append(runs)
-        return by_spark(runs, partitions)
-
-    monkeypatch.setattr(run_exchange, "in_order", in_order_by_spark)
     table = tables.frames_table(spark, controller_capture, ports=[PORT], splitBytes="100k", partitions=3)
     assert table.write_parquet(tmp_path / "frames") == 1726
-    assert len(shuffles) == (shuffled_by != "files")
     read = spark.read.parquet(str(tmp_path / "frames"))
     assert read.schema == to_spark_schema(FRAMES)
     assert in_order(read.toArrow()) == in_order(table.dataframe().toArrow())
-    assert {each.name for each in tmp_path.iterdir()} - {"packed"} == {"frames"}
+    assert {each.name for each in tmp_path.iterdir()} == {"frames"}
     assert (tmp_path / "frames").stat().st_mode & 0o777 == 0o700
     assert {each.stat().st_mode & 0o777 for each in (tmp_path / "frames").glob("*.parquet")} == {0o600}
-
-
-@pytest.mark.parametrize("batch_bytes", [1, 10_000, 16 << 20])
-def test_runs_in_files_give_each_task_its_connections_in_order(
-    tmp_path: Path, controller_capture: str, brokers_capture: str, monkeypatch: pytest.MonkeyPatch, batch_bytes: int
-) -> None:
-    from mockraft.spark_replay import read_frames
-    from mockraft.spark_replay.capture_paths import captures
-    from mockraft.spark_replay.spark import run_exchange
-    from mockraft.spark_replay.spark.options import SourceOptions
-    from mockraft.spark_replay.spark.partition_reading import plan_tasks
-    from mockraft.spark_replay.spark.split_tasks import packed_splits
-    from mockraft.spark_replay.streams.reassembly import Reassembler
-
-    monkeypatch.setattr(run_exchange, "BATCH_BYTES", batch_bytes)
-    paths, ports = [brokers_capture, controller_capture], (PORT, 19192, 19292)
-    options = SourceOptions.read({"splitBytes": "100k", "chunkBytes": "30k", "ports": ",".join(map(str, ports))})
-    tasks = packed_splits(plan_tasks(captures(paths), options))
-    both = [range(len(tasks) // 2), range(len(tasks) // 2, len(tasks))]
-    rows = [row for some in both for row in written_by_a_task(tasks, options, tmp_path, some)]
-    assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
-    sizes, files = run_exchange.sizes_and_files(rows)
-    shares = run_exchange.shares(sizes, 3)
-    loads = [int(sizes[shares == task].sum()) for task in range(3)]
-    assert max(loads) - min(loads) < sizes.max()
-    frames: list[pa.RecordBatch] = []
-    connections: list[set[int]] = []
-    for task in range(3):
-        reassembler, seen = Reassembler(sorted_by_connection=True), set()
-        for runs in run_exchange.runs_of_task(files, shares, task):
-            assert runs.num_rows == 1 or len(runs["data"].buffers()[2]) <= batch_bytes
-            seen |= set(runs["conn_id"].to_pylist())
-            frames += reassembler.receive(runs)
-        frames += reassembler.finish()
-        connections.append(seen)
-    assert sum(map(len, connections)) == len(set.union(*connections)) > 100
-    expected = [batch for path in paths for batch in read_frames(path, ports)]
-    assert in_order(pa.Table.from_batches(frames)) == in_order(pa.Table.from_batches(expected))
-
-
-def written_by_a_task(tasks: Any, options: Any, folder: Path, numbers: range) -> Any:
-    from mockraft.spark_replay.spark import run_exchange
-
-    batch = pa.RecordBatch.from_pydict({"id": list(numbers)})
-    (written,) = run_exchange.write_runs(tasks, options, str(folder), 1 << 30, iter([batch]))
-    return written.to_pylist()
 
 
 def test_a_table_replaces_the_one_before_only_when_all_of_it_is_there(

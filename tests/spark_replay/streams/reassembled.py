@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.frames import read_frames
-from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES
+from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES, RUNS
 from mockraft.spark_replay.streams.reassembly import Reassembler
-from mockraft.spark_replay.streams.run_rows import PACKED_RUNS, packed
 from mockraft.spark_replay.streams.runs import make_runs
 
 from ..capture_bytes import pcap
@@ -39,14 +38,10 @@ def read(path: Path, ports: Collection[int] = (PORT,), **options: Any) -> tuple[
 
 
 def read_sorted(path: Path, ports: Collection[int], chunk_bytes: int, batch_rows: int) -> tuple[list[Row], list[Row]]:
-    """The same as a partition of Spark would: packed runs sorted by connection, some at a time."""
-    runs = [
-        packed(make_runs(segments, ports)) for segments in read_segments(path, ports=ports, chunk_bytes=chunk_bytes)
-    ]
+    """The same as a partition of Spark would: runs sorted by connection, some at a time."""
+    runs = [make_runs(segments, ports) for segments in read_segments(path, ports=ports, chunk_bytes=chunk_bytes)]
     keys = ("conn_id", "first_ts_ns", "file", "file_offset")
-    table = (
-        pa.Table.from_batches(runs, schema=PACKED_RUNS).sort_by([(key, "ascending") for key in keys]).combine_chunks()
-    )
+    table = pa.Table.from_batches(runs, schema=RUNS).sort_by([(key, "ascending") for key in keys]).combine_chunks()
     reassembler = Reassembler(sorted_by_connection=True)
     frames = []
     for batch in table.to_batches(max_chunksize=batch_rows):
