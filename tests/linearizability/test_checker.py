@@ -1,7 +1,6 @@
 """The checker on histories written by hand, linearizable and not, and on random ones that are linearizable."""
 
 import math
-import random
 from typing import Any
 
 import pytest
@@ -162,51 +161,6 @@ def test_a_search_that_ends_at_its_limit_is_undecided(monkeypatch: pytest.Monkey
     monkeypatch.setattr(checker, "CONFIGURATIONS_MAX", 3)
     found = violation(history, ConfigList())
     assert str(found).startswith("undecided after 3 configurations: config a")
-
-
-def simulated(seed: int, operations: int) -> list[Operation]:
-    """A history of four clients on one config whose operations take effect at a moment between call and return."""
-    rng = random.Random(seed)
-    free_at = [0.0] * 4
-    planned = []
-    for number in range(operations):
-        client = rng.randrange(4)
-        called_at = free_at[client] + rng.random()
-        effect_at = called_at + rng.random()
-        free_at[client] = effect_at + rng.random()
-        planned.append((effect_at, called_at, free_at[client], rng.choice(("set", "append", "read")), str(number)))
-    history, model = [], ConfigList()
-    state: Any = model.initial
-    for _, called_at, returned_at, name, value in sorted(planned):
-        result = state if name == "read" else OK
-        is_unknown, takes_effect = rng.random() < 0.05 and name != "read", rng.random() < 0.5
-        operation = op(name, UNKNOWN if is_unknown else result, called_at, returned_at, value)
-        history.append(operation)
-        if not is_unknown or takes_effect:
-            state = model.after(state, operation)
-    rng.shuffle(history)
-    return history
-
-
-@each_row("seed", range(10))
-def test_accepts_what_concurrent_clients_of_a_correct_object_see(seed: int) -> None:
-    assert violation(simulated(seed, 80), ConfigList()) is None
-
-
-@each_row("seed", range(10))
-def test_refuses_the_same_history_when_one_read_is_stale(seed: int) -> None:
-    history = simulated(seed, 80)
-    reads = [each for each in history if each.name == "read"]
-    sets = [each for each in history if (each.name, each.result) == ("set", OK)]
-    overwritten = [
-        (late, early.result)
-        for early in reads
-        for late in reads
-        if any(early.returned_at < each.called_at and each.returned_at < late.called_at for each in sets)
-    ]
-    late, result = random.Random(seed).choice(overwritten)
-    history[history.index(late)] = late._replace(result=result)
-    assert violation(history, ConfigList()) is not None
 
 
 def test_an_operation_without_a_response_is_not_required() -> None:
