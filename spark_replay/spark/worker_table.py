@@ -31,9 +31,6 @@ ROW_GROUP_ROWS = 1 << 17
 ROW_GROUP_BYTES = 16 << 20
 """Limits of a row group that a worker buffers before writing it: whichever is reached first."""
 
-GROUPS_MAX = 64
-"""Row groups of one task when reading back: about a gigabyte."""
-
 READ_ROWS = 1 << 13
 """Rows of a batch when reading back."""
 
@@ -111,49 +108,31 @@ def read_dataframe(spark: SparkSession, folder: str | PathLike[str], schema: pa.
 
 
 def stored_table(spark: SparkSession, folder: str | PathLike[str], schema: pa.Schema) -> WorkerTable:
-    """Return the columns of `schema` from a folder of Parquet files, read by workers.
-
-    There are two tasks for each core, or more if a task would have more than `GROUPS_MAX` row groups: a task takes a
-    Python worker about 40 ms before it has its first row.
+    """Return the columns of `schema` from a folder of Parquet files, each read by a worker.
 
     Raises FileNotFoundError for a folder without Parquet files, OutputError for a table that is incomplete.
     """
     location = Location.parse(folder)
     location = location if location.is_remote else location._replace(path=os.path.abspath(location.path))
-    groups = [(str(file), group) for file in table_files(location) for group in range(_row_groups(file))]
-    tasks = max(_two_per_core(spark), -(-len(groups) // GROUPS_MAX))
-    numbers = spark.range(0, len(groups), numPartitions=max(min(tasks, len(groups)), 1))
-    return WorkerTable(numbers, partial(_stored_groups, groups, schema), schema)
+    files = [str(file) for file in table_files(location)]
+    numbers = spark.range(0, len(files), numPartitions=len(files))
+    return WorkerTable(numbers, partial(_stored_rows, files, schema), schema)
 
 
-def _two_per_core(spark: SparkSession) -> int:
-    context = getattr(spark, "sparkContext", None)
-    if context is not None:
-        return 2 * int(context.defaultParallelism)
-    # Spark Connect does not show the cores.
-    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-
-
-def _row_groups(file: Location) -> int:
-    with pq.ParquetFile(file.arrow_path, filesystem=file.file_system()) as opened:
-        count: int = opened.num_row_groups
-    return count
-
-
-def _stored_groups(groups: list[tuple[str, int]], schema: pa.Schema, batches: Batches) -> Batches:
-    """Yield the rows of the row groups whose numbers are in `batches`."""
+def _stored_rows(files: list[str], schema: pa.Schema, batches: Batches) -> Batches:
+    """Yield the rows of the files whose numbers are in `batches`."""
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            name, group = groups[number]
-            where = Location.parse(name)
+            where = Location.parse(files[number])
             with pq.ParquetFile(
                 where.arrow_path,
                 filesystem=where.file_system(),
                 pre_buffer=where.is_remote,
                 read_dictionary=encoded,
             ) as file:
-                yield from file.iter_batches(READ_ROWS, row_groups=[group], columns=schema.names, use_threads=False)
+                for group in range(file.num_row_groups):  # of which one is in memory
+                    yield from file.iter_batches(READ_ROWS, [group], schema.names, use_threads=False)
 
 
 def _cast(schema: pa.Schema, batches: Batches) -> Batches:

@@ -99,19 +99,13 @@ def test_a_folder_that_the_driver_does_not_share_with_workers_is_named(
     assert not (tmp_path / "numbers").exists()
 
 
-def test_row_groups_of_a_stored_table_are_shared_out_to_two_tasks_a_core(
-    worker_table: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker_table, "ROW_GROUP_ROWS", 4)
-    for name, start in (("part-00000", 0), ("part-00001", 12), ("part-00002", 24)):
-        worker_table.write_parts(
-            iter([numbered(4, start), numbered(4, start + 4)]), NUMBERS, Location.parse(tmp_path / f"{name}.parquet")
-        )
+def test_a_stored_table_has_a_task_for_each_file(worker_table: Any, spark: Any, tmp_path: Path) -> None:
+    for name, start in (("part-00000", 0), ("part-00001", 8)):
+        file = Location.parse(tmp_path / f"{name}.parquet")
+        worker_table.write_parts(iter([numbered(4, start), numbered(4, start + 4)]), NUMBERS, file)
     stored = worker_table.stored_table(spark, tmp_path, pa.schema([NUMBERS.field("number")]))
-    assert stored.source.rdd.getNumPartitions() == 4
-    assert stored.dataframe().toArrow()["number"].to_pylist() == [*range(8), *range(12, 20), *range(24, 32)]
-    monkeypatch.setattr(worker_table, "GROUPS_MAX", 1)
-    assert worker_table.stored_table(spark, tmp_path, stored.schema).source.rdd.getNumPartitions() == 6
+    assert stored.source.rdd.getNumPartitions() == 2
+    assert stored.dataframe().toArrow()["number"].to_pylist() == [*range(16)]
 
 
 def test_a_stored_table_without_rows_has_none_and_without_files_is_an_error(
