@@ -68,7 +68,7 @@ class Journal:
         """Forget all entries and counts; ids continue, and listeners stay."""
         self._ring.clear()
         self.bytes_held = self.dropped = 0
-        self.exchanges_by_api: dict[int, int] = {}
+        self.exchanges_by_api: Counter[int] = Counter()
         self.closed_by_reason: Counter[str] = Counter()
         self.failures = 0
 
@@ -97,9 +97,9 @@ class Journal:
 
     def add_exchange(self, exchange: Exchange) -> None:
         """Keep and count an exchange, and report it to listeners."""
-        self.exchanges_by_api[exchange.api_key] = self.exchanges_by_api.get(exchange.api_key, 0) + 1
+        self.exchanges_by_api[exchange.header.api_key] += 1
         self._keep(exchange)
-        if exchange.failure is not None:
+        if exchange.answer.failure is not None:
             self.failures += 1
             self._notify_failure(exchange)
 
