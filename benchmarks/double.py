@@ -125,19 +125,6 @@ def table(title: str, runs: Runs) -> Table:
     return Table(title, ["double", "requests/s", "mockraft's ÷ this", "median ms", "CPU µs per request"], rows)
 
 
-def peer_gates(runs: Runs) -> list[Gate]:
-    """Return the bounds beside other doubles: at least level."""
-    gates = []
-    for peer in (KFAKE, LIBRDKAFKA):
-        what = f"ApiVersions per second, mockraft's ÷ {peer}'s"
-        if peer in runs:
-            ratios = [ours.per_s / theirs.per_s for ours, theirs in zip(runs[OURS], runs[peer], strict=True)]
-            gates.append(Gate.of(what, ratios, at_least=1.0))
-        else:
-            gates.append(Gate(what, "Go is not installed", at_least=1.0))
-    return gates
-
-
 class Script(NamedTuple):
     """The instruction to scripted_double.py."""
 
@@ -248,13 +235,13 @@ def measure(quick: bool) -> Result:
                 [[name, f"{each.first_answer_ms:.0f}"] for name, each in doubles.items()],
             ),
         ],
-        ["The other doubles close the connection on BrokerHeartbeat, so only Kafka can be compared for heartbeats."],
         [
-            *peer_gates(peers),
-            *(
-                Gate(what, f"{ratio(scripted, one, other):.2f}", at_least=wanted)
-                for what, (one, other, wanted) in GATES.items()
-            ),
+            "Rates are reported, not bounded: they are of saturation.",
+            "The other doubles close the connection on BrokerHeartbeat, so only Kafka can be compared for heartbeats.",
+        ],
+        [
+            Gate(what, f"{ratio(scripted, one, other):.2f}", at_least=wanted)
+            for what, (one, other, wanted) in GATES.items()
         ],
     )
 
