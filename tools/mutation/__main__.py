@@ -57,8 +57,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         options = ["-q", "-q", "--hypothesis-seed=0", "-o", "timeout=0", f"--basetemp={folder}/tests"]
         pytest.main([*options, "-o", "tmp_path_retention_policy=none", *chosen["tests"]], plugins=[judge])
-    if judge.failed or not judge.counted:
+    if judge.failed:
         print(*judge.failed, "the tests must pass before mutants can be judged", sep="\n", file=sys.stderr)
+        return 2
+    if not judge.killed:
+        print("no test noticed any mutant: the tests do not run the changed code", file=sys.stderr)
         return 2
     print(f"\n{len(judge.survivors)} survivors:", *judge.survivors, sep="\n")
     percent = 100 * judge.killed / judge.counted

@@ -95,6 +95,7 @@ class Judge:
             self._seconds.append(time.process_time() - started)
         if not self.failed:
             print(f"\n{len(session.items)} tests, {sum(self._seconds):.0f} s of CPU with coverage", flush=True)
+            gc.unfreeze()  # `get_objects` would leave out what the tests' conftest has frozen
             clear_caches()
             self._live = live_functions(self.coverage.modules)
             gc.collect()
