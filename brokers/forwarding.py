@@ -21,15 +21,14 @@ from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import UnsupportedVersionError, WireError
 from mockraft.wire.message import Message
-from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.response_header import ResponseHeader
+from mockraft.wire.principals import write_principal
 
 if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage
 
-_PRINCIPAL_VERSION = Struct(">h")
 _CORRELATION = Struct(">i")
 
 _log = logging.getLogger(__name__)
@@ -118,16 +117,9 @@ def envelope_of(frame: bytes, ctx: RequestContext) -> EnvelopeRequest:
     """Return an envelope of the requesting client around a request, header and body."""
     return EnvelopeRequest(
         request_data=frame,
-        request_principal=principal_bytes(ctx.principal),
+        request_principal=write_principal(ctx.principal),
         client_host_address=ipaddress.ip_address(ctx.client_address).packed,
     )
-
-
-def principal_bytes(principal: str) -> bytes:
-    """Serialize a principal such as `User:name` as DefaultKafkaPrincipalBuilder.serialize does."""
-    kind, _, name = principal.partition(":")
-    data = DefaultPrincipalData(type=kind, name=name, token_authenticated=False)
-    return _PRINCIPAL_VERSION.pack(DefaultPrincipalData.max_version) + data.write(DefaultPrincipalData.max_version)
 
 
 def _unwrapped(data: bytes, api: AnyApi, ctx: RequestContext) -> bytes:

@@ -9,15 +9,9 @@ from mockraft.conformance.raw_bytes import answered, written
 from mockraft.conformance.requests import Tree, in_base64
 from mockraft.conformance.world import World
 from mockraft.wire import api_keys
-from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
+from mockraft.wire.principals import write_principal
 
 LOOPBACK = b"\x7f\0\0\1"
-_PRINCIPAL_VERSION = 0
-
-
-def principal_bytes(name: str, kind: str = "User") -> bytes:
-    """Encode a principal as Kafka's default builder does."""
-    return _PRINCIPAL_VERSION.to_bytes(2, "big") + DefaultPrincipalData(type=kind, name=name).write(_PRINCIPAL_VERSION)
 
 
 async def send_envelope(
@@ -40,5 +34,5 @@ async def send_envelope(
 
 async def forward(world: World, api: str, tree: Tree, version: int, user: str = "ANONYMOUS") -> Tree:
     """Forward a request for this user and return its own response. NotAsExpectedError if the envelope is refused."""
-    response = await send_envelope(world, written(api, tree, version)[4:], principal_bytes(user))
+    response = await send_envelope(world, written(api, tree, version)[4:], write_principal(f"User:{user}"))
     return answered(api, version, base64.b64decode(response["responseData"]))

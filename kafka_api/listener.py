@@ -385,8 +385,7 @@ class Listener(Generic[ApiT, ContextT]):
         exchange: Exchange = Exchange(ctx.client, header, answer, received_ms, now_ms, took_us)
         if self.messages is not messages:
             exchange.messages = self.messages
-        self.journal.add_exchange(exchange)
-        return exchange
+        return self.journal.add_exchange(exchange)
 
     def _retry_parked(self, now_ms: int, effects: Effects) -> None:
         """Retry parked requests after a change; answering them may change more."""

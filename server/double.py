@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
 
 from mockraft.files.private_files import opener, write_private
 from mockraft.kafka_api.clock import Clock, VirtualClock
-from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, merged, verify, write_pcapng
+from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, matching, merged, verify, write_pcapng
 from mockraft.kafka_api.journal.verification import described
 from mockraft.releases import DEFAULT, release
 from mockraft.server.controller.controller import STANDBY
@@ -151,12 +151,7 @@ class Double:
 
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
-        wanted = match_of(match, fields)
-        return [
-            entry
-            for entry in merged(self.journals.values(), since)
-            if isinstance(entry, Exchange) and (wanted is None or wanted(entry))
-        ]
+        return list(matching(merged(self.journals.values(), since), match_of(match, fields)))
 
     def verify(
         self,

@@ -176,10 +176,11 @@ class ScriptedRequest:
         )
 
     def served(self, exchange: Exchange, now_ms: int) -> None:
-        """Add the journal's entry to the calls of the stubs."""
+        """Add the journal's entry to the calls of the stubs, its Envelope to those of a stub of that."""
         for part in self.parts:
             if part.stub is not None:
-                part.stub.calls.append(exchange)
+                is_outer = part is self and exchange.envelope is not None
+                part.stub.calls.append(exchange.envelope if is_outer else exchange)
                 part.stub.last_served_ms = now_ms
 
     @property

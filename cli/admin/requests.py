@@ -203,7 +203,7 @@ def _row(exchange: dict[str, Any]) -> tuple[object, ...]:
     return (
         exchange["id"],
         _time(exchange["receivedMs"]),
-        "-" if broker_id is None else broker_id,
+        f"{'via ' if exchange['forwarded'] else ''}{'-' if broker_id is None else broker_id}",
         exchange.get("clientId") or "-",
         exchange["connection"],
         f"{exchange['api']} v{exchange['apiVersion']}",

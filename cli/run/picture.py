@@ -204,6 +204,8 @@ def _what(entry: Exchange) -> str:
 
 
 def _who(entry: Exchange, request: Message) -> str:
+    if entry.envelope is not None:
+        return f"{entry.client_id or 'a client'} via broker {entry.broker_id}"
     broker_id = getattr(request, "broker_id", None)
     if broker_id is not None and broker_id >= 0:
         return f"broker {broker_id}"
@@ -215,6 +217,8 @@ def _who(entry: Exchange, request: Message) -> str:
 
 def _answer(response: Any) -> str:
     """Return a short description of a successful response."""
+    if response is None:
+        return "ok"
     if response.api_key == api_keys.BROKER_REGISTRATION:
         return f"broker epoch {response.broker_epoch}"
     if response.api_key != api_keys.BROKER_HEARTBEAT:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import expect
-from mockraft.conformance.forwarding import LOOPBACK, forward, principal_bytes, send_envelope
+from mockraft.conformance.forwarding import LOOPBACK, forward, send_envelope
 from mockraft.conformance.raw_bytes import CORRELATION_ID, written
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, World
 from mockraft.wire import error_codes as codes
+from mockraft.wire.principals import write_principal
 
 SOURCE = "EnvelopeUtils.handleEnvelopeRequest"
-ANONYMOUS = principal_bytes("ANONYMOUS")
+ANONYMOUS = write_principal("User:ANONYMOUS")
 DELETE_VERSION = 6
 
 

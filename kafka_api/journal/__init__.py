@@ -5,6 +5,9 @@ reason) or a `BrokenTick` (a failure of mockraft's periodic work). An exchange k
 them on access, so that writing an entry is cheap and a reader sees what was sent. The ring is bounded in entries and
 in bytes; counts are kept since the start.
 
+A request that a broker forwards (KIP-590) is an exchange of its own: its API, client and principal are those of the
+request in the Envelope, and `Exchange.envelope` is what was on the wire.
+
 The nodes of a quorum share one counter of ids, so ids order the events of all nodes; `merged` does so. A mark
 (`Journal.mark`) is the newest id, and `since` in every search means "after this mark".
 
@@ -26,7 +29,7 @@ from mockraft.kafka_api.journal.exchange import (
     first_error,
     without_secrets,
 )
-from mockraft.kafka_api.journal.journal import ENTRY_OVERHEAD_BYTES, Entry, Journal, Matching, merged, when
+from mockraft.kafka_api.journal.journal import ENTRY_OVERHEAD_BYTES, Entry, Journal, Matching, matching, merged, when
 from mockraft.kafka_api.journal.lines import line, report
 from mockraft.kafka_api.journal.verification import VerificationError, verify
 
@@ -42,6 +45,7 @@ __all__ = [
     "VerificationError",
     "first_error",
     "line",
+    "matching",
     "merged",
     "report",
     "verify",

@@ -51,6 +51,7 @@ def write_pcapng(file: BinaryIO, entries: Iterable[Entry], servers: Mapping[int,
 def _events(entries: Iterable[Entry]) -> Iterator[_Event]:
     for entry in entries:
         if isinstance(entry, Exchange):
+            entry = entry.envelope or entry
             asked = _LENGTH.pack(len(entry.request_frame)) + entry.shown_request_frame
             yield _Event(entry.received_ms, entry.id, False, asked, entry)
             if entry.response_frame:

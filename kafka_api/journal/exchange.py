@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from mockraft.kafka_api.api import OfRequest
 from mockraft.wire import api_keys, error_codes, messages
-from mockraft.wire.connection import Request, read_response_body
+from mockraft.wire.connection import Request, parse_request, read_response_body
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.principals import read_principal
 from mockraft.wire.redaction.messages import masked, masked_request, masked_response
 
 if TYPE_CHECKING:
     from mockraft.kafka_api.api import Client
     from mockraft.wire.json_form import Tree
     from mockraft.wire.message import Message, MessageLookup
+    from mockraft.wire.messages.envelope_request import EnvelopeRequest
+    from mockraft.wire.messages.envelope_response import EnvelopeResponse
     from typing_extensions import TypeVar
 
     RequestT = TypeVar("RequestT", bound=Message, default=Any, covariant=True)
@@ -124,6 +128,8 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
     sets `id`, which numbers all nodes' entries from 1, `node_id`, and `show_secrets`. The frames, `request` and
     `response` have the real values; texts, JSON and the `shown_…` properties have them only if `show_secrets` is True.
     `messages` has the message classes. The token of SaslAuthenticate is removed from the request.
+
+    A request that a broker forwarded has the client that the broker names, and `envelope`, the exchange on the wire.
     """
 
     client: Client
@@ -136,12 +142,19 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
     id: int = field(default=0, init=False)
     node_id: int = field(default=0, init=False)
     show_secrets: bool = field(default=False, init=False)
+    envelope: Exchange[EnvelopeRequest, EnvelopeResponse] | None = field(default=None, init=False)
 
     @property
     def bytes_held(self) -> int:
         """Size of its frames and of its failure's text."""
         answer = self.answer
-        return len(self.header.frame) + len(answer.frame) + (0 if answer.failure is None else len(answer.failure))
+        size = len(self.header.frame) + len(answer.frame) + (0 if answer.failure is None else len(answer.failure))
+        return size if self.envelope is None else size + self.envelope.bytes_held
+
+    @property
+    def forwarded_by(self) -> int | None:
+        """Id of the broker that forwarded it, -1 if unknown; None if the client sent it itself."""
+        return None if self.envelope is None else self.broker_id
 
     @property
     def request_frame(self) -> bytes:
@@ -270,6 +283,8 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
     @property
     def error_code(self) -> int | None:
         """The first nonzero error code of the answer, else 0; None without a readable answer."""
+        if self.envelope is not None and not self.response_frame:
+            return self.envelope.error_code
         body = self.response_frame[8:]
         if len(body) <= SMALL_BODY_BYTES:
             return _error_code(self.api_key, self.api_version, self.response_version, body, self.messages)
@@ -295,6 +310,7 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
             "clientId": self.client_id,
             "principal": self.principal,
             "brokerId": self.broker_id if self.broker_id >= 0 else None,
+            "forwarded": self.envelope is not None,
             "servedBy": self.served_by,
             "matched": self.matched,
             "unmatched": self.unmatched,
@@ -327,6 +343,33 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
             f"<{self.api} v{self.api_version} correlation_id={self.correlation_id} "
             f"connection={self.connection_id} by {self.served_by}>"
         )
+
+
+def opened(envelope: Exchange[EnvelopeRequest, EnvelopeResponse]) -> Exchange:
+    """Return the exchange that an Envelope carries; the Envelope's own if no request in it can be read (KIP-590)."""
+    asked, lookup = envelope.request, envelope.messages
+    try:
+        header = parse_request(asked.request_data, lookup)
+        principal = read_principal(asked.request_principal)
+        client = envelope.client._replace(
+            address=str(ip_address(asked.client_host_address)),
+            principal=f"{principal.type}:{principal.name}",
+            token_authenticated=principal.token_authenticated,
+        )
+        lookup.request(header.api_key).read_from(header.frame, header.api_version, header.body_offset)
+    except (WireError, ValueError):
+        return envelope
+    try:
+        answered = envelope.response
+        data = b"" if answered is None else answered.response_data or b""
+    except WireError:  # damaged on purpose
+        data = b""
+    frame = len(data).to_bytes(4) + data if data else b""
+    answer = envelope.answer._replace(frame=frame, version=header.api_version)
+    times = envelope.received_ms, envelope.answered_ms, envelope.took_us
+    found: Exchange = Exchange(client, header, answer, *times)
+    found.messages, found.envelope = lookup, envelope
+    return found
 
 
 @lru_cache(maxsize=1024)

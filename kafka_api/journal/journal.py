@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange
+from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange, opened
 from mockraft.wire import api_keys
 
 if TYPE_CHECKING:
@@ -95,13 +95,18 @@ class Journal:
         self._listeners = tuple(each for each in self._listeners if each != listener)
         self._listeners_to_failures = tuple(each for each in self._listeners_to_failures if each != listener)
 
-    def add_exchange(self, exchange: Exchange) -> None:
-        """Keep and count an exchange, and report it to listeners."""
+    def add_exchange(self, exchange: Exchange) -> Exchange:
+        """Keep, count and report an exchange, of an Envelope the one that it carries; return what is kept."""
+        if exchange.header.api_key == api_keys.ENVELOPE:
+            exchange = opened(exchange)
         self.exchanges_by_api[exchange.header.api_key] += 1
         self._keep(exchange)
+        if (envelope := exchange.envelope) is not None:
+            envelope.id, envelope.node_id, envelope.show_secrets = exchange.id, exchange.node_id, exchange.show_secrets
         if exchange.answer.failure is not None:
             self.failures += 1
             self._notify_failure(exchange)
+        return exchange
 
     def add_closed(self, closed: ClosedConnection, kind: str) -> None:
         """Add a closed connection; `kind` is the reason without its numbers, to count by."""
@@ -121,14 +126,8 @@ class Journal:
 
     def find(self, match: Matching | None = None, since: int = 0, limit: int | None = None) -> list[Exchange]:
         """Return the newest `limit` exchanges still held that match and came after a mark, oldest first."""
-        found: list[Exchange] = []
-        for entry in reversed(self.entries):
-            if entry.id <= since or (limit is not None and len(found) >= limit):
-                break
-            if isinstance(entry, Exchange) and (match is None or match(entry)):
-                found.append(entry)
-        found.reverse()
-        return found
+        newest = itertools.takewhile(lambda entry: entry.id > since, reversed(self.entries))
+        return list(itertools.islice(matching(newest, match), limit))[::-1]
 
     def count(self, match: Matching | None = None, since: int = 0) -> int:
         """Return the number of exchanges still held that match and came after a mark."""
@@ -136,7 +135,10 @@ class Journal:
 
     def exchanges(self, api_key: int | None = None) -> list[Exchange]:
         """Return the exchanges still held, oldest first, of one API or of all."""
-        return self.find(None if api_key is None else lambda exchange: exchange.api_key == api_key)
+        if api_key is None:
+            return self.find()
+        parts = (part for each in self.find() for part in (each, each.envelope))
+        return [part for part in parts if part is not None and part.api_key == api_key]
 
     def unmatched(self, since: int = 0) -> list[Exchange]:
         """Return the exchanges that strict stubs did not expect."""
@@ -187,6 +189,18 @@ class Journal:
             listener(entry)
 
 
+def matching(entries: Iterable[Entry], match: Matching | None = None) -> Iterator[Exchange]:
+    """Yield the exchanges among entries that match; Envelopes themselves only to a match by their API."""
+    wants_envelopes = api_keys.ENVELOPE in getattr(match, "api_keys", ())
+    for entry in entries:
+        if not isinstance(entry, Exchange):
+            continue
+        if match is None or match(entry):
+            yield entry
+        elif wants_envelopes and entry.envelope is not None and match(entry.envelope):
+            yield entry.envelope
+
+
 Then = Callable[[list[Exchange], Exception | None], None]
 """Called with the exchanges that matched, or with the exception that the match raised."""
 
@@ -205,16 +219,12 @@ def when(journals: Iterable[Journal], match: Matching | None, n: int, then: Then
             journal.unsubscribe(listen)
 
     def listen(entry: Entry) -> None:
-        if not isinstance(entry, Exchange):
-            return
         try:
-            if match is not None and not match(entry):
-                return
+            found.extend(matching([entry], match))
         except Exception as wrong:
             stop()
             then(found, wrong)
             return
-        found.append(entry)
         if len(found) >= n:
             stop()
             then(found, None)

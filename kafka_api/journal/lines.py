@@ -172,6 +172,9 @@ def _exchange(entry: Exchange) -> EntryText:
 
 
 def _who(entry: Exchange) -> str:
+    if entry.envelope is not None:
+        by = f"forwarded by broker {entry.broker_id}" if entry.broker_id >= 0 else "forwarded"
+        return f"{entry.client_id}, {by}" if entry.client_id else by
     connection = f"connection {entry.connection_id}"
     if entry.broker_id >= 0:
         return f"broker {entry.broker_id}, {connection}"
@@ -180,13 +183,15 @@ def _who(entry: Exchange) -> str:
 
 def _answer(entry: Exchange) -> str:
     why = f" ({entry.reason})" if entry.reason else ""
-    if not entry.response_frame:
+    if not (entry.envelope or entry).response_frame:
         return f"no answer{why}"
     error_code = entry.error_code
     if error_code is None:
         return f"{len(entry.response_frame)} bytes that cannot be read{why}"
     if error_code:
         return error_codes.name(error_code) + why
+    if not entry.response_frame:
+        return f"ok{why}"
     values = [
         _field_text(name, value) for name, value in significant_fields(entry.shown_response) if type(value) is bool
     ]

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
 from mockraft.kafka_api.journal.exchange import Exchange
-from mockraft.kafka_api.journal.journal import Entry, Matching
+from mockraft.kafka_api.journal.journal import Entry, Matching, matching
 from mockraft.kafka_api.journal.lines import began_ms, lines, report
 
 FOUND_SHOWN_MAX = 10
@@ -47,8 +47,8 @@ def verify(
     least, most = _bounds(n, at_least, at_most)
     entries = list(entries)
     since_ms = began_ms(entries)
-    exchanges = [entry for entry in entries if isinstance(entry, Exchange)]
-    found = [exchange for exchange in exchanges if match is None or match(exchange)]
+    exchanges = list(matching(entries))
+    found = list(matching(entries, match))
     if least <= len(found) and (most is None or len(found) <= most):
         return found
     parts = [f"{described(match)}: expected {_times(least, most)}, found {len(found)} of {len(exchanges)} requests"]

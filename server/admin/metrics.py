@@ -84,9 +84,10 @@ class RequestCounts:
     def _count(self, entry: Entry) -> None:
         if entry.__class__ is not Exchange:
             return
+        wire = entry if entry.envelope is None else entry.envelope
+        self.received_bytes += len(wire.request_frame) + 4
+        self.sent_bytes += len(wire.response_frame)
         frame = entry.response_frame
-        self.received_bytes += len(entry.request_frame) + 4
-        self.sent_bytes += len(frame)
         self.unexpected += entry.unmatched
         api_key = entry.api_key
         code_or_body: bytes | int | None

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from mockraft.kafka_api.journal import Exchange, merged
+from mockraft.kafka_api.journal import matching, merged
 from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
@@ -140,9 +140,9 @@ async def record_journal(body: JournalChoice, recorder: TheRecorder, double: The
     with field_named("match"):
         match = Match.from_json(body.match.root if body.match else {})
     entries = merged(double.journals.values(), body.mark)
-    answered = [entry for entry in entries if isinstance(entry, Exchange) and match(entry)]
+    answered = list(matching(entries, match))[-ENTRIES_MAX:]
     with field_named():
-        found = await recorder.stubs_of(answered[-ENTRIES_MAX:], body.choice())
+        found = await recorder.stubs_of(answered, body.choice())
     return _recorded(found, double, load)
 
 

@@ -36,6 +36,7 @@ class ReceivedRequest(Model):
     peer: str | None = Field(description="Address of the client.", examples=["127.0.0.1:40000"])
     principal: str = Field(examples=["User:ANONYMOUS"])
     broker_id: int | None = Field(description="Id of the sending broker, if known.", examples=[1])
+    forwarded: bool = Field(description="True if that broker forwarded it for the client (KIP-590).")
     served_by: str = Field(description="`controller`, or `stub ID`.", examples=["controller"])
     matched: str | None = Field(description="Id of the stub that matched.")
     unmatched: bool = Field(description="True if strict stubs did not expect it.")

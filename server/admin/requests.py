@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from mockraft.kafka_api.journal import Exchange, Journal, merged, write_pcapng
+from mockraft.kafka_api.journal import Exchange, Journal, matching, merged, write_pcapng
 from mockraft.server.admin.access import OneNode, Stopping, TheDouble
 from mockraft.server.admin.json_bodies import (
     Int32,
@@ -137,14 +137,13 @@ def held(double: Double, test: Test | None = None, after_id: int = 0, node: int 
     return found[0] if len(found) == 1 else list(heapq.merge(*found, key=_by_id))
 
 
-async def matching(double: Double, match: Test, after_id: int) -> list[Exchange]:
+async def held_matching(double: Double, match: Test, after_id: int) -> list[Exchange]:
     """Return the exchanges that are held now and match, oldest first; in between the controller runs."""
-    found = []
-    for number, exchange in enumerate(held(double, after_id=after_id), 1):
-        if number % MATCH_BATCH == 0:
-            await asyncio.sleep(0)
-        if match(exchange):
-            found.append(exchange)
+    found: list[Exchange] = []
+    entries = held(double, after_id=after_id)
+    for begin in range(0, len(entries), MATCH_BATCH):
+        found += matching(entries[begin : begin + MATCH_BATCH], match)
+        await asyncio.sleep(0)
     return found
 
 

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from mockraft.kafka_api.journal import Entry, Exchange, VerificationError, merged, verify, when
+from mockraft.kafka_api.journal import Entry, Exchange, VerificationError, matching, merged, verify, when
 from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import Stopping, TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
 from mockraft.server.admin.problems import ProblemError, field_named
 from mockraft.server.admin.request_models import Mark, ReceivedRequest
-from mockraft.server.admin.requests import held, matching
+from mockraft.server.admin.requests import held, held_matching
 from mockraft.server.double import Double
 from mockraft.server.stubs.match import Match
 from pydantic import Field
@@ -100,13 +100,13 @@ class NearMisses(Model):
 @router.post("/v1/requests/count")
 async def count_requests(body: Wanted, double: TheDouble) -> Count:
     """Count the matching requests."""
-    return Count(count=len(await matching(double, body.read(), body.mark)))
+    return Count(count=len(await held_matching(double, body.read(), body.mark)))
 
 
 @router.post("/v1/requests/find", response_model=Found)
 async def find_requests(body: Find, double: TheDouble) -> Response:
     """Find the matching requests."""
-    found = await matching(double, body.read(), body.mark)
+    found = await held_matching(double, body.read(), body.mark)
     return await _found(None, found[-body.limit :], summary=body.summary)
 
 
@@ -163,14 +163,14 @@ def _verified(verifying: Callable[[], list[Exchange]], entries: list[Entry], mat
     try:
         return Verification(verified=True, count=len(verifying()), report=None)
     except VerificationError as error:
-        count = sum(isinstance(entry, Exchange) and match(entry) for entry in entries)
+        count = len(list(matching(entries, match)))
         return Verification(verified=False, count=count, report=str(error))
 
 
 async def _wait(double: Double, match: Match, n: int, after_id: int, within_ms: int, stopping: asyncio.Event) -> None:
     """Wait until enough requests match, the time is over or the server stops."""
     mark = double.mark()
-    n -= len(await matching(double, match, after_id))
+    n -= len(await held_matching(double, match, after_id))
     if n <= 0:
         return
     enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()

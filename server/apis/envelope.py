@@ -27,11 +27,11 @@ from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
+from mockraft.wire.principals import read_principal
 
 if TYPE_CHECKING:
     from mockraft.wire.message import MessageLookup
 
-_PRINCIPAL_VERSION = Struct(">h")
 _CORRELATION = Struct(">i")
 
 
@@ -82,20 +82,13 @@ def handle(
 
 
 def _principal(data: bytes | None) -> DefaultPrincipalData:
-    """Decode a principal (DefaultKafkaPrincipalBuilder): int16 version, then DefaultPrincipalData."""
     try:
-        if data is None or len(data) < 2:
-            raise WireError("a principal without a version")
-        version = int(_PRINCIPAL_VERSION.unpack_from(data)[0])
-        if not DefaultPrincipalData.min_version <= version <= DefaultPrincipalData.max_version:
-            raise WireError(f"a principal of version {version}")
-        principal, _ = DefaultPrincipalData.read_from(data, version, 2)
+        return read_principal(data)
     except WireError as wrong:
         raise ApiError(
             error_codes.PRINCIPAL_DESERIALIZATION_FAILURE,
             f"Failed to deserialize client principal from envelope: {wrong}",
         ) from wrong
-    return principal
 
 
 def _client_address(data: bytes) -> str:

@@ -22,7 +22,7 @@ from mockraft.spark_replay.schemas import FORWARDED, FRAMES
 from mockraft.wire import api_keys
 from mockraft.wire.connection import parse_request
 from mockraft.wire.errors import WireError
-from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
+from mockraft.wire.principals import read_principal
 
 WAITING_MAX: Final = 10_000
 WAITING_BYTES_MAX: Final = 64 << 20
@@ -159,11 +159,8 @@ def _row(envelope: dict[str, Any], data: bytes, carried: _Carried) -> dict[str, 
 
 def _principal(data: bytes | None) -> str | None:
     """Return a principal as Kafka shows it, `User:alice`; null if it is not one of Kafka's own principal builder."""
-    version = int.from_bytes((data or b"")[:2])
-    if data is None or not DefaultPrincipalData.min_version <= version <= DefaultPrincipalData.max_version:
-        return None
     try:
-        principal, _ = DefaultPrincipalData.read_from(data, version, 2)
+        principal = read_principal(data)
     except WireError:
         return None
     return f"{principal.type}:{principal.name}"

@@ -11,7 +11,6 @@ import pytest
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.apis import forwarded
 from mockraft.brokers.channel import ControllerChannel, NotSentError
-from mockraft.brokers.forwarding import principal_bytes
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.shell.shell import Shell
 from mockraft.brokers.shell.socket_links import SocketLinks
@@ -32,6 +31,7 @@ from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from mockraft.wire.principals import write_principal
 
 from ..rows import each_row
 from ..topics import topic
@@ -79,7 +79,7 @@ async def test_request_is_forwarded_with_principal_and_client_address(asking: As
     assert [(topic.name, topic.error_code) for topic in response.topics] == [("a", 0)]
     (envelope,) = asking.asked(api_keys.ENVELOPE)
     assert envelope.client_host_address == bytes([127, 0, 0, 1])
-    assert envelope.request_principal == principal_bytes("User:ANONYMOUS")
+    assert envelope.request_principal == write_principal("User:ANONYMOUS")
     assert b"asker" in envelope.request_data
     assert "a" in asking.topics
 
@@ -208,7 +208,7 @@ def test_created_topic_uses_the_brokers_defaults() -> None:
 
 
 def test_a_principal_is_written_as_the_default_builder_writes_it() -> None:
-    data = principal_bytes("User:a:b")
+    data = write_principal("User:a:b")
     principal = DefaultPrincipalData.read(data[2:], int.from_bytes(data[:2]))
     assert (principal.type, principal.name, principal.token_authenticated) == ("User", "a:b", False)
 

@@ -8,7 +8,7 @@ from mockraft.kafka_api.journal import BrokenTick
 from mockraft.server.apis import describe_quorum, envelope
 from mockraft.server.apis.api import Api
 from mockraft.server.raft.outgoing import Outgoing, SendToNode
-from mockraft.wire import error_codes
+from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -91,7 +91,7 @@ def test_an_enveloped_response_waits_too(make_rig: Any) -> None:
     assert rig.send(connection, rig.frame(forwarded(AllocateProducerIdsRequest(), 0), 0)) == []
     rig.controller.log.high_watermark = 11
     rig.tick(rig.now_ms + 1)
-    (exchange,) = rig.node.journal.exchanges()
+    (exchange,) = rig.node.journal.exchanges(api_keys.ENVELOPE)
     assert exchange.response.error_code == error_codes.NONE
     assert exchange.response.response_data is not None
 
@@ -104,7 +104,7 @@ def test_not_controller_is_lifted_out_of_the_items_of_a_carried_response(make_ri
     rig.send(connection, rig.frame(forwarded(AllocateProducerIdsRequest(), 0), 0))
     rig.controller.epoch = -1
     rig.tick(rig.now_ms + 1)
-    (exchange,) = rig.node.journal.exchanges()
+    (exchange,) = rig.node.journal.exchanges(api_keys.ENVELOPE)
     assert exchange.response == EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
 
 

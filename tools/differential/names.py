@@ -8,13 +8,14 @@ import re
 from bisect import bisect_left
 from typing import Any, NamedTuple
 
-from mockraft.conformance.forwarding import LOOPBACK, principal_bytes
+from mockraft.conformance.forwarding import LOOPBACK
 from mockraft.conformance.requests import Tree
 from mockraft.wire import uuids
 from mockraft.wire.connection import write_request
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.message import Message
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
+from mockraft.wire.principals import write_principal
 
 from .model import Model
 from .steps import FuzzStep, replaced, request_class
@@ -101,7 +102,7 @@ class Names:
         kind, _, name = step.principal.partition(":")
         envelope = EnvelopeRequest(
             request_data=write_request(message, step.version, 0, "fuzz")[4:],
-            request_principal=principal_bytes(name, kind),
+            request_principal=write_principal(f"{kind}:{name}"),
             client_host_address=LOOPBACK,
         )
         return envelope, 0

@@ -861,6 +861,9 @@ type ReceivedRequest struct {
 	// Failure Traceback of a failure in mockraft itself.
 	Failure *string `json:"failure"`
 
+	// Forwarded True if that broker forwarded it for the client (KIP-590).
+	Forwarded bool `json:"forwarded"`
+
 	// ID Ids increase over all nodes, and are never reused.
 	ID int64 `json:"id"`
 

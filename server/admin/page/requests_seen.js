@@ -19,6 +19,7 @@ const SLOW_ON_PURPOSE = "Fetch";
  * @property {number} apiVersion
  * @property {string | null} clientId
  * @property {number | null} brokerId
+ * @property {boolean} forwarded
  * @property {string} servedBy
  * @property {string | null} matched
  * @property {boolean} unmatched

@@ -232,9 +232,9 @@ async def test_other_requests_are_answered_while_a_match_is_counted(
     monkeypatch.setattr(requests, "MATCH_BATCH", 2)
     await ask("one")
     await ask("two")
-    turns = list(requests.matching(controller, Match.from_json(CLUSTER), 0).__await__())
+    turns = list(requests.held_matching(controller, Match.from_json(CLUSTER), 0).__await__())
     assert len(turns) == 2
-    found = await requests.matching(controller, Match.from_json(CLUSTER), 0)
+    found = await requests.held_matching(controller, Match.from_json(CLUSTER), 0)
     assert [each.client_id for each in found] == ["one", "two"]
 
 

@@ -172,7 +172,8 @@ def test_a_forwarded_request_is_met_by_its_own_api_and_its_brokers_id(rig: Any, 
     (topic,) = response.topics
     assert (code, topic.error_code, topic.error_message) == (0, error_codes.POLICY_VIOLATION, "no")
     (exchange,) = rig.node.journal.exchanges()
-    assert (exchange.api, exchange.served_by, exchange.matched) == ("Envelope", f"stub {live.id}", live.id)
+    assert (exchange.api, exchange.forwarded_by, exchange.client_id) == ("CreateTopics", 1, "admin")
+    assert (exchange.error_code, exchange.served_by) == (error_codes.POLICY_VIOLATION, f"stub {live.id}")
     assert list(live.calls) == [exchange]
 
 

@@ -23,7 +23,7 @@ const COLUMNS = [
   { name: "Id", kind: "num minor", cell: (line) => line.id },
   { name: "API", kind: "grow", cell: (line) => [h("b", {}, line.api), h("span", { class: "note" }, ` v${line.apiVersion}`)] },
   { name: "Client", kind: "client grow minor", cell: (line) => line.clientId ?? "" },
-  { name: "Broker", kind: "num", cell: (line) => line.brokerId ?? "" },
+  { name: "Broker", kind: "num", cell: (line) => `${line.forwarded ? "via " : ""}${line.brokerId ?? ""}` },
   { name: "Answered by", kind: "by", cell: outcomeView },
   { name: "ms", kind: "num", cell: (line) => milliseconds(line.tookUs) },
 ];
@@ -176,7 +176,7 @@ function exchangeView(line, exchange) {
       ["Answered by", h("span", { class: `tag ${isStubbed(line) ? "accent" : "plain"}` }, answeredBy(line))],
       ["Why", line.reason], ["Error", line.error],
       ["Received", clockTime(line.receivedMs)], ["Took", `${milliseconds(line.tookUs)} ms`],
-      ["Client", line.clientId], ["Broker", line.brokerId], ["Principal", exchange.principal],
+      ["Client", line.clientId], [line.forwarded ? "Forwarded by broker" : "Broker", line.brokerId], ["Principal", exchange.principal],
       ["Connection", line.connection], ["Correlation", exchange.correlationId], ["Node", line.node], ["Number", line.id],
     ]),
     exchange.failure && h("pre", { class: "failure" }, exchange.failure),
