@@ -17,7 +17,19 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
 
 from mockraft.files.private_files import opener, write_private
 from mockraft.kafka_api.clock import Clock, VirtualClock
-from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, matching, merged, verify, write_pcapng
+from mockraft.kafka_api.journal import (
+    BrokenTick,
+    ClosedConnection,
+    Exchange,
+    Journal,
+    VerificationError,
+    line,
+    matching,
+    merged,
+    verify,
+    write_pcapng,
+)
+from mockraft.kafka_api.journal.lines import entry_text, raised
 from mockraft.kafka_api.journal.verification import described
 from mockraft.releases import DEFAULT, release
 from mockraft.server.controller.controller import STANDBY
@@ -51,6 +63,7 @@ from mockraft.wire.message import Message
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal.exchange import RequestT as Q
     from mockraft.kafka_api.journal.exchange import ResponseT as A
+    from mockraft.server.stubs.faults.fault import Fault
     from mockraft.wire.json_form import Json
     from mockraft.wire.kio_entities import KioEntity
     from mockraft.wire.message import RequestMessage
@@ -295,8 +308,34 @@ class Double:
     def assert_all_faults_fired(self) -> None:
         """Raise AssertionError for faults that never took effect."""
         __tracebackhide__ = True
-        unfired = self.script.faults.unfired()
-        complain(unfired, lambda fault: f"fault {fault.id} never met anything: {fault.to_json()}")
+
+        def describe(fault: Fault) -> str:
+            why = ""
+            try:
+                if (broker_id := fault.params.integer("broker_id")) >= 0:
+                    self.state.broker(broker_id)
+            except ValueError as unknown:
+                why = f"\n  {unknown}"
+            except (KeyError, RuntimeError):
+                pass  # it is about no broker, or no controller is active that knows them
+            return f"fault {fault.id} never met anything: {fault.to_json()}{why}"
+
+        complain(self.script.faults.unfired(), describe)
+
+    def assert_nothing_broke(self, *, since: int = 0) -> None:
+        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself.
+
+        Clients see UNKNOWN_SERVER_ERROR, which they often only try again, so the test is told.
+        """
+        __tracebackhide__ = True
+
+        def describe(entry: Exchange | BrokenTick) -> str:
+            failure = entry.failure or ""
+            about = f"{line(entry, entry_text(entry).at_ms)}\n{failure.strip()}"
+            return f"{raised(failure)}\n{textwrap.indent(about, '  ')}"
+
+        entries = merged(self.journals.values(), since)
+        complain([each for each in entries if not isinstance(each, ClosedConnection) and each.failure], describe)
 
     def assert_all_expected(self) -> None:
         """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""

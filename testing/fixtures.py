@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -42,11 +43,13 @@ class Watched:
     request: pytest.FixtureRequest
     given: Mapping[str, object]
     began_ms: int = 0
+    mark: int = 0
 
     def begin(self, node: pytest.Item) -> None:
         """Begin a test: it is judged by what happens from now on."""
         self.double.strict = _Options(node, self.given).flag("strict")
         self.began_ms = self.double.now_ms
+        self.mark = self.double.mark()
 
     def concerns(self, item: pytest.Item) -> bool:
         """Return True if the test uses the double: its own, or the session's that it requested."""
@@ -60,7 +63,9 @@ class Watched:
         markers, double = _Options(item, self.given), self.double
         # A schedule of the laboratory may leave stubs unused, its own and the test's.
         must_be_used = markers.flag("assert_all_used") and not setting(markers.config, "lab")
-        checks = [double.assert_all_stubs_used, double.assert_all_faults_fired] if must_be_used else []
+        checks: list[Callable[[], None]] = [partial(double.assert_nothing_broke, since=self.mark)]
+        if must_be_used:
+            checks += [double.assert_all_stubs_used, double.assert_all_faults_fired]
         if double.strict:
             checks.append(double.assert_all_expected)
         for check in checks:

@@ -184,6 +184,10 @@ class SyncController(Facade):
         """Raise AssertionError for stubs that never served, with the nearest requests."""
     def assert_all_faults_fired(self) -> None:
         """Raise AssertionError for faults that never took effect."""
+    def assert_nothing_broke(self, *, since: int = 0) -> None:
+        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself.
+
+        Clients see UNKNOWN_SERVER_ERROR, which they often only try again, so the test is told."""
     def assert_all_expected(self) -> None:
         """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
@@ -386,6 +390,10 @@ class SyncQuorum(Facade):
         """Raise AssertionError for stubs that never served, with the nearest requests."""
     def assert_all_faults_fired(self) -> None:
         """Raise AssertionError for faults that never took effect."""
+    def assert_nothing_broke(self, *, since: int = 0) -> None:
+        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself.
+
+        Clients see UNKNOWN_SERVER_ERROR, which they often only try again, so the test is told."""
     def assert_all_expected(self) -> None:
         """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:

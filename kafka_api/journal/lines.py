@@ -136,7 +136,7 @@ def entry_text(entry: Entry) -> EntryText:
         return EntryText(entry.closed_ms, node_id, number, who, what, entry.reason, (number,), ())
     assert isinstance(entry, BrokenTick)
     what = "periodic work broke:"
-    return EntryText(entry.at_ms, node_id, number, "controller", what, _last_line(entry.failure), (number,), ())
+    return EntryText(entry.at_ms, node_id, number, "controller", what, raised(entry.failure), (number,), ())
 
 
 def _exchange(entry: Exchange) -> EntryText:
@@ -155,7 +155,7 @@ def _exchange(entry: Exchange) -> EntryText:
     if entry.unmatched:
         outcome.append("UNEXPECTED")
     if entry.failure:
-        outcome.append(f"BROKE: {_last_line(entry.failure)}")
+        outcome.append(f"BROKE: {raised(entry.failure)}")
     # Integers such as offsets and epochs change with every request, so they do not make a line different.
     same = tuple(field for field in fields if type(field[1]) is not int)
     return EntryText(
@@ -226,5 +226,7 @@ def _time(at_ms: int, since_ms: int) -> str:
     return f"{(at_ms - since_ms) / 1000:+.3f} s"
 
 
-def _last_line(failure: str) -> str:
-    return failure.strip().rpartition("\n")[2]
+def raised(failure: str) -> str:
+    """Return the exception of a traceback and the first line of its message, which may have several."""
+    after_frames = failure.rpartition('\n  File "')[2].splitlines()
+    return next((each for each in after_frames[1:] if each[:1].strip()), failure.strip())

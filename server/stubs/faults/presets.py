@@ -127,14 +127,15 @@ def _fence(double: FaultTarget, params: Params) -> InForce:
     held = put(
         double, stub("BrokerHeartbeat", broker_id=scope(params)).change(request={"wantFence": True}).named("fence")
     )
-    # Not registered yet: it stays fenced when it is.
+    fenced = 0
     try:
-        with suppress(ValueError):
+        with suppress(ValueError):  # not registered yet: it stays fenced when it is
             double.state.fence(params.integer("broker_id"))
+            fenced = 1
     except BaseException:
         held.undo()
         raise
-    return InForce(held.undo, lambda: held.fired() + 1)
+    return InForce(held.undo, lambda: held.fired() + fenced)
 
 
 def _fail_log_dir(double: FaultTarget, params: Params) -> Callable[[], None]:
