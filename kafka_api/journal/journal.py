@@ -11,7 +11,7 @@ import itertools
 import json
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange, opened
@@ -71,6 +71,13 @@ class Journal:
         self.exchanges_by_api: Counter[int] = Counter()
         self.closed_by_reason: Counter[str] = Counter()
         self.failures = 0
+
+    def forget(self, ids: Collection[int]) -> None:
+        """Forget entries by their ids; counts stay."""
+        kept = [(size, entry) for size, entry in self._ring if entry.id not in ids]
+        self._ring.clear()
+        self._ring.extend(kept)
+        self.bytes_held = sum(size for size, _ in kept)
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Annotated, Any, NoReturn, Self
 
 from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from mockraft.server.admin.problems import ProblemError
 from mockraft.wire.names import did_you_mean
@@ -58,16 +59,29 @@ class _StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that reads its body with `read_json`."""
+    """A route that reads its body with `read_json`, and refuses query parameters and bodies that would do nothing."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler of this route's requests."""
         handler = super().get_route_handler()
+        known = sorted(_query_parameters(self.dependant))
+        has_body = "DELETE" not in self.methods or self.body_field is not None
 
         async def serve(request: Request) -> Response:
+            for name in request.query_params:
+                if name not in known:
+                    text = f"there is no query parameter {name}; {did_you_mean(name, known)}" if known else None
+                    raise ProblemError(422, text or f"{name}: this operation has no query parameters", parameter=name)
+            if not has_body and await request.body():
+                raise ProblemError(422, "this operation has no body: use its query parameters", pointer="#")
             return await handler(_StrictRequest(request.scope, request.receive))
 
         return serve
+
+
+def _query_parameters(of: Dependant) -> set[str]:
+    """Return the query parameters of an operation and of what it depends on."""
+    return {each.alias for each in of.query_params}.union(*map(_query_parameters, of.dependencies))
 
 
 def read_json(body: bytes) -> object:

@@ -8,13 +8,13 @@ import heapq
 import io
 import operator
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from mockraft.kafka_api.journal import Exchange, Journal, matching, merged, write_pcapng
+from mockraft.kafka_api.journal import Exchange, Journal, Matching, matching, merged, write_pcapng
 from mockraft.server.admin.access import OneNode, Stopping, TheDouble
 from mockraft.server.admin.json_bodies import (
     Int32,
@@ -29,6 +29,8 @@ from mockraft.server.admin.json_bodies import (
 from mockraft.server.admin.problems import ProblemError
 from mockraft.server.admin.request_models import ClosedConnections, ReceivedRequest, Requests
 from mockraft.server.double import Double
+from mockraft.server.stubs.errors import StubError
+from mockraft.server.stubs.match import Match
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
@@ -49,8 +51,6 @@ SEARCH_BATCH = 25
 RUN = secrets.token_hex(4)
 """Prefix of ETags made of ids, because another process starts its ids anew."""
 
-Test = Callable[[Exchange], bool]
-
 _by_id = operator.attrgetter("id")
 
 
@@ -65,30 +65,22 @@ MaxAge = Annotated[
 ]
 
 
-async def _wanted(
-    double: TheDouble,
+async def _match(
     api: Annotated[
         list[str] | None, Query(description="Names of APIs; an empty one is ignored.", examples=[["BrokerHeartbeat"]])
     ] = None,
     client_id: Annotated[str | None, Query(alias="clientId", description="The client id.")] = None,
     broker_id: Annotated[Int32 | None, Query(alias="brokerId", description="Who asked.")] = None,
     connection: Annotated[Int32 | None, Query(description="Number of the connection.")] = None,
-    max_age_ms: MaxAge = None,
-) -> Test | None:
-    """Return the match of the query; None for everything."""
-    tests: list[Test] = []
-    if names := {name.lower() for name in api or () if name}:
-        tests.append(lambda exchange: exchange.api.lower() in names)
-    if client_id is not None:
-        tests.append(lambda exchange: exchange.client_id == client_id)
-    if broker_id is not None:
-        tests.append(lambda exchange: exchange.broker_id == broker_id)
-    if connection is not None:
-        tests.append(lambda exchange: exchange.connection_id == connection)
-    if max_age_ms is not None:
-        oldest_ms = double.now_ms - max_age_ms
-        tests.append(lambda exchange: exchange.received_ms >= oldest_ms)
-    return (lambda exchange: all(test(exchange) for test in tests)) if tests else None
+) -> Match | None:
+    """Return the match of the query; None for everything. ProblemError for an unknown API."""
+    names = [name for name in api or () if name]
+    if not names and client_id is broker_id is connection is None:
+        return None
+    try:
+        return Match(names or None, client_id=client_id, broker_id=broker_id, connection=connection)
+    except StubError as unknown:
+        raise ProblemError(422, str(unknown), parameter="api") from None
 
 
 async def _after(
@@ -102,25 +94,40 @@ async def _after(
 
 @dataclass(frozen=True)
 class Selection:
-    """The exchanges that a query selects: of one node or of all (None), after an id, and that pass a test."""
+    """The exchanges that a query selects: of one node or of all (None), that match, after an id and since a time."""
 
     double: Double
     node: int | None
-    test: Test | None
+    match: Match | None
     after_id: int | None
+    since_ms: int = 0
 
     def held(self) -> list[Exchange]:
         """Return those that are held now, oldest first."""
-        return held(self.double, self.test, self.after_id or 0, self.node)
+        found = held(self.double, self.match, self.after_id or 0, self.node)
+        return [each for each in found if each.received_ms >= self.since_ms]
+
+    def forget(self) -> None:
+        """Remove them from the journals; without any condition clear these, and their counts."""
+        journals = _journals(self.double, self.node)
+        if (self.match, self.after_id, self.since_ms) == (None, None, 0):
+            for journal in journals:
+                journal.clear()
+        else:
+            ids = {each.id for each in self.held()}
+            for journal in journals:
+                journal.forget(ids)
 
 
 async def _selection(
     double: TheDouble,
     node: OneNode,
-    test: Annotated[Test | None, Depends(_wanted)],
+    match: Annotated[Match | None, Depends(_match)],
     after_id: Annotated[int | None, Depends(_after)],
+    max_age_ms: MaxAge = None,
 ) -> Selection:
-    return Selection(double, node, test, after_id)
+    since_ms = 0 if max_age_ms is None else double.now_ms - max_age_ms
+    return Selection(double, node, match, after_id, since_ms)
 
 
 Selected = Annotated[Selection, Depends(_selection)]
@@ -131,13 +138,13 @@ Search = Annotated[str, Query(description="Only requests whose JSON, bodies incl
 RequestId = Annotated[int, Path(alias="requestId", description="Id of the request.", ge=1)]
 
 
-def held(double: Double, test: Test | None = None, after_id: int = 0, node: int | None = None) -> list[Exchange]:
+def held(double: Double, match: Matching | None = None, after_id: int = 0, node: int | None = None) -> list[Exchange]:
     """Return the exchanges that are held, of one node or of all, oldest first."""
-    found = [journal.find(test, after_id) for journal in _journals(double, node)]
+    found = [journal.find(match, after_id) for journal in _journals(double, node)]
     return found[0] if len(found) == 1 else list(heapq.merge(*found, key=_by_id))
 
 
-async def held_matching(double: Double, match: Test, after_id: int) -> list[Exchange]:
+async def held_matching(double: Double, match: Match, after_id: int) -> list[Exchange]:
     """Return the exchanges that are held now and match, oldest first; in between the controller runs."""
     found: list[Exchange] = []
     entries = held(double, after_id=after_id)
@@ -193,10 +200,9 @@ async def list_requests(
 
 
 @router.delete("/v1/requests", status_code=204)
-async def forget_requests(double: TheDouble) -> None:
-    """Clear the requests and their counts."""
-    for journal in double.journals.values():
-        journal.clear()
+async def forget_requests(selection: Selected) -> None:
+    """Forget the selected requests; without a condition all entries of the journal, and their counts."""
+    selection.forget()
 
 
 @router.get(
@@ -204,13 +210,13 @@ async def forget_requests(double: TheDouble) -> None:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def stream_requests(selection: Selected, stopping: Stopping, max_age_ms: MaxAge = None) -> StreamingResponse:
+async def stream_requests(selection: Selected, stopping: Stopping) -> StreamingResponse:
     """Stream new requests as server-sent events: at most ten `requests` events a second.
 
     The data is `{"requests": [summaries], "dropped": n}`, the id the `afterId` to continue from. Starts after
     `afterId`, or with the first request that is not older than `maxAgeMs`; by default with the next request.
     """
-    if selection.after_id is None and max_age_ms is None:
+    if selection.after_id is None and not selection.since_ms:
         selection = replace(selection, after_id=selection.double.mark())
     return StreamingResponse(_events(selection, stopping), media_type="text/event-stream")
 

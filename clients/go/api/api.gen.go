@@ -1266,16 +1266,10 @@ type ListRecordsParams struct {
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
-// ListRequestsParams defines parameters for ListRequests.
-type ListRequestsParams struct {
-	// Limit Maximum number: the newest, or with `afterId` the oldest after it.
-	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Q Only requests whose JSON, bodies included, contains this text.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
-
-	// Summary Omit the decoded bodies, which cost time.
-	Summary *bool `form:"summary,omitempty" json:"summary,omitempty"`
+// ForgetRequestsParams defines parameters for ForgetRequests.
+type ForgetRequestsParams struct {
+	// MaxAgeMs Only those of the last so many milliseconds, by the controller's clock.
+	MaxAgeMs *int64 `form:"maxAgeMs,omitempty" json:"maxAgeMs,omitempty"`
 
 	// Node A node of the quorum; default: all nodes.
 	Node *int32 `form:"node,omitempty" json:"node,omitempty"`
@@ -1292,8 +1286,41 @@ type ListRequestsParams struct {
 	// Connection Number of the connection.
 	Connection *int32 `form:"connection,omitempty" json:"connection,omitempty"`
 
+	// AfterID Only requests with a greater id.
+	AfterID *int64 `form:"afterId,omitempty" json:"afterId,omitempty"`
+
+	// Since The former name of `afterId`.
+	Since *int64 `form:"since,omitempty" json:"since,omitempty"`
+}
+
+// ListRequestsParams defines parameters for ListRequests.
+type ListRequestsParams struct {
+	// Limit Maximum number: the newest, or with `afterId` the oldest after it.
+	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Q Only requests whose JSON, bodies included, contains this text.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// Summary Omit the decoded bodies, which cost time.
+	Summary *bool `form:"summary,omitempty" json:"summary,omitempty"`
+
 	// MaxAgeMs Only those of the last so many milliseconds, by the controller's clock.
 	MaxAgeMs *int64 `form:"maxAgeMs,omitempty" json:"maxAgeMs,omitempty"`
+
+	// Node A node of the quorum; default: all nodes.
+	Node *int32 `form:"node,omitempty" json:"node,omitempty"`
+
+	// API Names of APIs; an empty one is ignored.
+	API []string `form:"api,omitempty" json:"api,omitempty"`
+
+	// ClientID The client id.
+	ClientID *string `form:"clientId,omitempty" json:"clientId,omitempty"`
+
+	// BrokerID Who asked.
+	BrokerID *int32 `form:"brokerId,omitempty" json:"brokerId,omitempty"`
+
+	// Connection Number of the connection.
+	Connection *int32 `form:"connection,omitempty" json:"connection,omitempty"`
 
 	// AfterID Only requests with a greater id.
 	AfterID *int64 `form:"afterId,omitempty" json:"afterId,omitempty"`
@@ -1640,7 +1667,7 @@ type ClientInterface interface {
 	AppendRecords(ctx context.Context, body AppendRecordsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ForgetRequests request
-	ForgetRequests(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ForgetRequests(ctx context.Context, params *ForgetRequestsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRequests request
 	ListRequests(ctx context.Context, params *ListRequestsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2334,8 +2361,8 @@ func (c *Client) AppendRecords(ctx context.Context, body AppendRecordsJSONReques
 	return c.Client.Do(req)
 }
 
-func (c *Client) ForgetRequests(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewForgetRequestsRequest(c.Server)
+func (c *Client) ForgetRequests(ctx context.Context, params *ForgetRequestsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewForgetRequestsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4208,34 +4235,7 @@ func NewAppendRecordsRequestWithBody(server string, contentType string, body io.
 }
 
 // NewForgetRequestsRequest generates requests for ForgetRequests
-func NewForgetRequestsRequest(server string) (*http.Request, error) {
-	var err error
-
-	serverURL, err := url.Parse(server)
-	if err != nil {
-		return nil, err
-	}
-
-	operationPath := fmt.Sprintf("/v1/requests")
-	if operationPath[0] == '/' {
-		operationPath = "." + operationPath
-	}
-
-	queryURL, err := serverURL.Parse(operationPath)
-	if err != nil {
-		return nil, err
-	}
-
-	req, err := http.NewRequest("DELETE", queryURL.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-
-	return req, nil
-}
-
-// NewListRequestsRequest generates requests for ListRequests
-func NewListRequestsRequest(server string, params *ListRequestsParams) (*http.Request, error) {
+func NewForgetRequestsRequest(server string, params *ForgetRequestsParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4256,41 +4256,9 @@ func NewListRequestsRequest(server string, params *ListRequestsParams) (*http.Re
 	if params != nil {
 		queryValues := queryURL.Query()
 
-		if params.Limit != nil {
+		if params.MaxAgeMs != nil {
 
-			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "limit", runtime.ParamLocationQuery, *params.Limit); err != nil {
-				return nil, err
-			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
-				return nil, err
-			} else {
-				for k, v := range parsed {
-					for _, v2 := range v {
-						queryValues.Add(k, v2)
-					}
-				}
-			}
-
-		}
-
-		if params.Q != nil {
-
-			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "q", runtime.ParamLocationQuery, *params.Q); err != nil {
-				return nil, err
-			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
-				return nil, err
-			} else {
-				for k, v := range parsed {
-					for _, v2 := range v {
-						queryValues.Add(k, v2)
-					}
-				}
-			}
-
-		}
-
-		if params.Summary != nil {
-
-			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "summary", runtime.ParamLocationQuery, *params.Summary); err != nil {
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "maxAgeMs", runtime.ParamLocationQuery, *params.MaxAgeMs); err != nil {
 				return nil, err
 			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
 				return nil, err
@@ -4380,9 +4348,198 @@ func NewListRequestsRequest(server string, params *ListRequestsParams) (*http.Re
 
 		}
 
+		if params.AfterID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "afterId", runtime.ParamLocationQuery, *params.AfterID); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "since", runtime.ParamLocationQuery, *params.Since); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		queryURL.RawQuery = queryValues.Encode()
+	}
+
+	req, err := http.NewRequest("DELETE", queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListRequestsRequest generates requests for ListRequests
+func NewListRequestsRequest(server string, params *ListRequestsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/requests")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		queryValues := queryURL.Query()
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "limit", runtime.ParamLocationQuery, *params.Limit); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "q", runtime.ParamLocationQuery, *params.Q); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Summary != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "summary", runtime.ParamLocationQuery, *params.Summary); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
 		if params.MaxAgeMs != nil {
 
 			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "maxAgeMs", runtime.ParamLocationQuery, *params.MaxAgeMs); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Node != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "node", runtime.ParamLocationQuery, *params.Node); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if queryFrag, err := runtime.StyleParamWithLocation("form", true, "api", runtime.ParamLocationQuery, params.API); err != nil {
+			return nil, err
+		} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+			return nil, err
+		} else {
+			for k, v := range parsed {
+				for _, v2 := range v {
+					queryValues.Add(k, v2)
+				}
+			}
+		}
+
+		if params.ClientID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "clientId", runtime.ParamLocationQuery, *params.ClientID); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.BrokerID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "brokerId", runtime.ParamLocationQuery, *params.BrokerID); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Connection != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "connection", runtime.ParamLocationQuery, *params.Connection); err != nil {
 				return nil, err
 			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
 				return nil, err
@@ -6030,7 +6187,7 @@ type ClientWithResponsesInterface interface {
 	AppendRecordsWithResponse(ctx context.Context, body AppendRecordsJSONRequestBody, reqEditors ...RequestEditorFn) (*AppendRecordsResponse, error)
 
 	// ForgetRequestsWithResponse request
-	ForgetRequestsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ForgetRequestsResponse, error)
+	ForgetRequestsWithResponse(ctx context.Context, params *ForgetRequestsParams, reqEditors ...RequestEditorFn) (*ForgetRequestsResponse, error)
 
 	// ListRequestsWithResponse request
 	ListRequestsWithResponse(ctx context.Context, params *ListRequestsParams, reqEditors ...RequestEditorFn) (*ListRequestsResponse, error)
@@ -8233,8 +8390,8 @@ func (c *ClientWithResponses) AppendRecordsWithResponse(ctx context.Context, bod
 }
 
 // ForgetRequestsWithResponse request returning *ForgetRequestsResponse
-func (c *ClientWithResponses) ForgetRequestsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ForgetRequestsResponse, error) {
-	rsp, err := c.ForgetRequests(ctx, reqEditors...)
+func (c *ClientWithResponses) ForgetRequestsWithResponse(ctx context.Context, params *ForgetRequestsParams, reqEditors ...RequestEditorFn) (*ForgetRequestsResponse, error) {
+	rsp, err := c.ForgetRequests(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

@@ -82,8 +82,8 @@ async def test_age_selects_requests_connections_and_the_start_of_a_stream(
         assert [each["connection"] for each in closed.json()["closed"]] == [2]
 
         stopping = asyncio.Event()
-        recent = Selection(controller, None, lambda exchange: exchange.client_id == "new", None)
-        pieces = aiter((await stream_requests(recent, stopping, max_age_ms=9_999)).body_iterator)
+        recent = Selection(controller, None, Match(client_id="new"), None, controller.now_ms - 9_999)
+        pieces = aiter((await stream_requests(recent, stopping)).body_iterator)
         await anext(pieces)
         assert '"clientId":"new"' in str(await anext(pieces))
         stopping.set()
@@ -161,6 +161,25 @@ async def test_the_journal_is_given_as_json_lines_and_as_a_capture_and_forgotten
     assert b"mockraft" in answer.content
     assert (await http.delete("/v1/requests")).status_code == 204
     assert await listed(http) == []
+
+
+async def test_only_the_chosen_requests_are_forgotten_and_an_unknown_choice_is_refused(
+    http: httpx.AsyncClient, ask: Ask
+) -> None:
+    await ask("one")
+    await ask("two")
+    assert (await http.delete("/v1/requests", params={"clientId": "one", "api": "DescribeCluster"})).status_code == 204
+    left = [(each["clientId"], each["api"]) for each in await listed(http)]
+    assert left == [("one", "ApiVersions"), ("two", "ApiVersions"), ("two", "DescribeCluster")]
+    for method, query, body, said in (
+        ("DELETE", {}, {"match": {"clientId": "one"}}, "use its query parameters"),
+        ("DELETE", {"client_id": "one"}, None, "did you mean clientId"),
+        ("GET", {"apis": "ApiVersions"}, None, "did you mean api"),
+        ("GET", {"api": "DescribeClusters"}, None, "did you mean DescribeCluster"),
+    ):
+        refused = await http.request(method, "/v1/requests", params=query, json=body)
+        assert (refused.status_code, said in refused.json()["detail"]) == (422, True), refused.text
+    assert len(await listed(http)) == 3
 
 
 async def test_requests_are_streamed_as_they_come(controller: Controller, ask: Ask) -> None:
