@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,20 +17,23 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
 from mockraft.files.private_files import opener, write_private
 from mockraft.kafka_api.clock import Clock, VirtualClock
 from mockraft.kafka_api.journal import (
-    BrokenTick,
-    ClosedConnection,
     Exchange,
     Journal,
     VerificationError,
-    line,
     matching,
     merged,
     verify,
     write_pcapng,
 )
-from mockraft.kafka_api.journal.lines import entry_text, raised
-from mockraft.kafka_api.journal.verification import described
 from mockraft.releases import DEFAULT, release
+from mockraft.server.complaints import (
+    Complaint,
+    complain,
+    failures,
+    unexpected_requests,
+    unfired_faults,
+    unused_stubs,
+)
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
 from mockraft.server.running import (
@@ -51,7 +53,6 @@ from mockraft.server.verification import (
     Requests,
     WaitTimeoutError,
     Wanted,
-    complain,
     match_of,
     requests_of,
     wait_until,
@@ -63,7 +64,6 @@ from mockraft.wire.message import Message
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal.exchange import RequestT as Q
     from mockraft.kafka_api.journal.exchange import ResponseT as A
-    from mockraft.server.stubs.faults.fault import Fault
     from mockraft.wire.json_form import Json
     from mockraft.wire.kio_entities import KioEntity
     from mockraft.wire.message import RequestMessage
@@ -128,7 +128,7 @@ class Double:
                 live.append(self.add(each))
                 added.callback(self.remove, live[-1])
             yield live
-            _complain_unused(self, [each for each in live if not each.called])
+            complain(unused_stubs(self.script.stubs, self.requests(), live))
 
     @property
     def stubs(self) -> list[Stub]:
@@ -303,44 +303,29 @@ class Double:
     def assert_all_stubs_used(self) -> None:
         """Raise AssertionError for stubs that never served, with the nearest requests."""
         __tracebackhide__ = True
-        _complain_unused(self, self.script.stubs.unused())
+        complain(unused_stubs(self.script.stubs, self.requests()))
 
     def assert_all_faults_fired(self) -> None:
         """Raise AssertionError for faults that never took effect."""
         __tracebackhide__ = True
-
-        def describe(fault: Fault) -> str:
-            why = ""
-            try:
-                if (broker_id := fault.params.integer("broker_id")) >= 0:
-                    self.state.broker(broker_id)
-            except ValueError as unknown:
-                why = f"\n  {unknown}"
-            except (KeyError, RuntimeError):
-                pass  # it is about no broker, or no controller is active that knows them
-            return f"fault {fault.id} never met anything: {fault.to_json()}{why}"
-
-        complain(self.script.faults.unfired(), describe)
+        complain(unfired_faults(self.script.faults, self.state))
 
     def assert_nothing_broke(self, *, since: int = 0) -> None:
-        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself.
-
-        Clients see UNKNOWN_SERVER_ERROR, which they often only try again, so the test is told.
-        """
+        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself."""
         __tracebackhide__ = True
-
-        def describe(entry: Exchange | BrokenTick) -> str:
-            failure = entry.failure or ""
-            about = f"{line(entry, entry_text(entry).at_ms)}\n{failure.strip()}"
-            return f"{raised(failure)}\n{textwrap.indent(about, '  ')}"
-
-        entries = merged(self.journals.values(), since)
-        complain([each for each in entries if not isinstance(each, ClosedConnection) and each.failure], describe)
+        complain(failures(merged(self.journals.values(), since)))
 
     def assert_all_expected(self) -> None:
         """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
         __tracebackhide__ = True
-        complain(self.unmatched(), lambda each: f"request #{each.id} was not expected: {each!r}" + _near(self, each))
+        complain(unexpected_requests(self.script.stubs, self.requests()))
+
+    def complaints(self) -> list[Complaint]:
+        """Return all that the `assert_…` would complain of; unexpected requests if the stubs are strict."""
+        stubs, requests = self.script.stubs, self.requests()
+        unexpected = unexpected_requests(stubs, requests) if self.strict else []
+        broke = failures(merged(self.journals.values()))
+        return [*broke, *unused_stubs(stubs, requests), *unfired_faults(self.script.faults, self.state), *unexpected]
 
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
         """Release a blackholed client or connection, or all; return how many."""
@@ -457,12 +442,3 @@ class Double:
         if not running.config.is_alone:
             raise ValueError(f"this is a quorum (nodes {sorted(self.journals)}): {otherwise}")
         return running
-
-
-def _complain_unused(double: Double, unused: Sequence[Stub]) -> None:
-    __tracebackhide__ = True
-    complain(unused, lambda each: f"stub {each.id} was never used: {described(each.match)}" + _near(double, each))
-
-
-def _near(double: Double, of: Exchange | Stub) -> str:
-    return "".join("\n" + textwrap.indent(miss.describe(), "  ") for miss in double.near_misses(of))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, when
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mockraft.kafka_api.journal.exchange import ResponseT as A
     from mockraft.wire.message import RequestClass
 
-_SHOWN_MAX = 10
 _POLL_S = 0.005
 
 T = TypeVar("T")
@@ -37,14 +36,6 @@ Wanted: TypeAlias = Callable[[Exchange], bool] | None
 
 class WaitTimeoutError(VerificationError, TimeoutError):
     """The awaited requests did not come in time; the text lists what came instead."""
-
-
-def complain(about: Sequence[T], describe: Callable[[T], str]) -> None:
-    """AssertionError that describes these things, the first of them at any rate, if there are any."""
-    __tracebackhide__ = True
-    if about:
-        more = [f"… and {len(about) - _SHOWN_MAX} more"] if len(about) > _SHOWN_MAX else []
-        raise AssertionError("\n\n".join([*map(describe, about[:_SHOWN_MAX]), *more]))
 
 
 def match_of(match: Requests[Q, A], fields: Mapping[str, Any]) -> Wanted:

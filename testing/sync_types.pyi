@@ -19,6 +19,7 @@ from mockraft.kafka_api.clock import Clock
 from mockraft.kafka_api.journal import Exchange, Journal
 from mockraft.kafka_api.journal.exchange import RequestT as Q
 from mockraft.kafka_api.journal.exchange import ResponseT as A
+from mockraft.server.complaints import Complaint
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import RunningQuorum
 from mockraft.server.state.state import State
@@ -185,11 +186,11 @@ class SyncController(Facade):
     def assert_all_faults_fired(self) -> None:
         """Raise AssertionError for faults that never took effect."""
     def assert_nothing_broke(self, *, since: int = 0) -> None:
-        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself.
-
-        Clients see UNKNOWN_SERVER_ERROR, which they often only try again, so the test is told."""
+        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself."""
     def assert_all_expected(self) -> None:
         """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
+    def complaints(self) -> list[Complaint]:
+        """Return all that the `assert_…` would complain of; unexpected requests if the stubs are strict."""
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
         """Release a blackholed client or connection, or all; return how many."""
     def write_journal(self, path: str | Path) -> None:
@@ -391,11 +392,11 @@ class SyncQuorum(Facade):
     def assert_all_faults_fired(self) -> None:
         """Raise AssertionError for faults that never took effect."""
     def assert_nothing_broke(self, *, since: int = 0) -> None:
-        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself.
-
-        Clients see UNKNOWN_SERVER_ERROR, which they often only try again, so the test is told."""
+        """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself."""
     def assert_all_expected(self) -> None:
         """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
+    def complaints(self) -> list[Complaint]:
+        """Return all that the `assert_…` would complain of; unexpected requests if the stubs are strict."""
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
         """Release a blackholed client or connection, or all; return how many."""
     def write_journal(self, path: str | Path) -> None:

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +22,8 @@ const (
 	journalLines  = 20
 )
 
-// Controller is a controller as one test uses it: what cannot be done ends the test. When the test ends, a stub that
-// was never used fails it, and a test that failed shows the requests that the controller received.
+// Controller is a controller as one test uses it: what cannot be done ends the test. When the test ends, a stub or a
+// fault that was never used fails it, and a test that failed shows the requests that the controller received.
 type Controller struct {
 	// Bootstrap is for controller.quorum.bootstrap.servers and bootstrap.controllers.
 	Bootstrap string
@@ -33,7 +35,7 @@ type Controller struct {
 	API *api.Client
 
 	t        testing.TB
-	stubs    []*Stub
+	places   map[string]string // of stubs and faults, by their ids
 	reported bool
 }
 
@@ -83,7 +85,7 @@ func Attach(t testing.TB, adminURL, token string) *Controller {
 // Reset removes stubs, faults and requests, as between two tests.
 func (c *Controller) Reset() {
 	c.t.Helper()
-	c.stubs = nil
+	c.places = map[string]string{}
 	read[nothing](c)(c.API.Reset(context.Background(), api.ResetJSONRequestBody{}))
 }
 
@@ -147,7 +149,9 @@ func (c *Controller) ExpireSession(broker int) {
 func (c *Controller) Fault(kind api.FaultKind, params api.FaultParams) api.Fault {
 	c.t.Helper()
 	body := api.NewFault{Kind: kind, Params: &params}
-	return read[api.Fault](c)(c.API.AddFault(context.Background(), body))
+	found := read[api.Fault](c)(c.API.AddFault(context.Background(), body))
+	c.places[found.ID] = callersPlace()
+	return found
 }
 
 // AdvanceClock moves the time of a controller that was started with --virtual-clock.
@@ -169,14 +173,13 @@ func (c *Controller) verify(body api.Verify, timeout time.Duration) {
 	}
 }
 
-// finish reports unused stubs, shows the journal of a test that failed, and removes stubs and faults.
+// finish fails the test for unused stubs and faults and for what broke, in the server's words, shows the journal of a
+// test that failed, and removes stubs and faults.
 func (c *Controller) finish() {
-	for _, stub := range c.stubs {
-		if stub.Calls() == 0 {
-			c.t.Errorf("stub %s was never used: no request matched, or the trigger did not fire", stub.describe())
-		}
-	}
 	defer c.Reset()
+	for _, each := range read[api.Complaints](c)(c.API.ListComplaints(context.Background())).Complaints {
+		c.t.Errorf("%s%s", c.places[each.ID], each.Text)
+	}
 	if c.reported || !c.t.Failed() {
 		return // the report of a verification has the journal
 	}
@@ -233,6 +236,21 @@ func problem(body []byte) string {
 		}
 	}
 	return strings.Join(places, " ")
+}
+
+// callersPlace returns the line of a test that called this package, as `file.go:12: `.
+func callersPlace() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		if !strings.HasPrefix(frame.Function, "github.com/mockraft/mockraft/clients/go.") {
+			return fmt.Sprintf("%s:%d: ", filepath.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
 }
 
 func ptr[T any](value T) *T { return &value }

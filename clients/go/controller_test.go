@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -120,8 +121,19 @@ func TestAnUnusedStubFailsTheTest(t *testing.T) {
 		controller.Stub(mockraft.Match{API: "Vote"}, nil, mockraft.Drop())
 		apiVersions(t, controller.Bootstrap, "other")
 	})
-	if !strings.Contains(failures, `{"actions":[{"drop":true}],"match":{"api":"Vote"}} was never used`) ||
+	if !regexp.MustCompile(`controller_test.go:\d+: stub stub-\d+ was never used: Vote`).MatchString(failures) ||
 		!strings.Contains(failures, "ApiVersions v0 of client other: served by controller") {
+		t.Errorf("got %q", failures)
+	}
+}
+
+func TestAFaultThatMeetsNothingFailsTheTest(t *testing.T) {
+	missing := int32(7)
+	failures := run(t, func(inner testing.TB) {
+		shared.For(inner).Fault("fence", api.FaultParams{BrokerID: &missing})
+	})
+	if !regexp.MustCompile(`controller_test.go:\d+: fault fence-\d+ never met anything`).MatchString(failures) ||
+		!strings.Contains(failures, "broker 7 is not registered") {
 		t.Errorf("got %q", failures)
 	}
 }

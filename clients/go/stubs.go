@@ -2,7 +2,6 @@ package mockraft
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/mockraft/mockraft/clients/go/api"
@@ -23,7 +22,6 @@ type Stub struct {
 	ID string
 
 	controller *Controller
-	added      api.NewStub
 }
 
 // Stub serves matching requests with actions, in their order.
@@ -36,9 +34,8 @@ func (c *Controller) Stub(match Match, trigger Trigger, actions ...Action) *Stub
 func (c *Controller) AddStub(added api.NewStub) *Stub {
 	c.t.Helper()
 	found := read[api.Stub](c)(c.API.AddStub(context.Background(), added))
-	stub := &Stub{ID: found.ID, controller: c, added: added}
-	c.stubs = append(c.stubs, stub)
-	return stub
+	c.places[found.ID] = callersPlace()
+	return &Stub{ID: found.ID, controller: c}
 }
 
 // Calls returns how often the stub has served.
@@ -52,17 +49,6 @@ func (s *Stub) Calls() int {
 func (s *Stub) Remove() {
 	s.controller.t.Helper()
 	read[nothing](s.controller)(s.controller.API.RemoveStub(context.Background(), s.ID))
-	for index, each := range s.controller.stubs {
-		if each == s {
-			s.controller.stubs = append(s.controller.stubs[:index:index], s.controller.stubs[index+1:]...)
-			return
-		}
-	}
-}
-
-func (s *Stub) describe() string {
-	text, _ := json.Marshal(s.added)
-	return s.ID + " " + string(text)
 }
 
 // Once fires for the first matching request.

@@ -73,6 +73,19 @@ class Verification(Model):
     report: str | None
 
 
+class Complaint(Model):
+    """A reason to fail a test."""
+
+    id: str = Field(description="Id of the stub, the fault or the entry of the journal.", examples=["stub-1"])
+    text: str = Field(description="The reason, with what came nearest.", examples=["stub stub-1 was never used: Vote"])
+
+
+class Complaints(Model):
+    """All reasons to fail a test; none if what it set up was met and nothing broke."""
+
+    complaints: list[Complaint]
+
+
 class Condition(Model):
     """One condition of a match: the expected and the actual value."""
 
@@ -128,6 +141,16 @@ async def verify_requests(body: Verify, double: TheDouble, stopping: Stopping) -
     with field_named():
         # Entries do not change, so a thread can read them while the controller answers.
         return await asyncio.to_thread(_verified, verifying, entries, match)
+
+
+@router.get("/v1/complaints")
+async def list_complaints(double: TheDouble) -> Complaints:
+    """List why a test should fail although none of its assertions does, in words for its report.
+
+    Stubs that were never used, faults that never met anything, failures of mockraft, and with strict stubs the requests
+    that they did not expect. Ask before `POST /v1/reset`.
+    """
+    return Complaints(complaints=[Complaint(**each._asdict()) for each in double.complaints()])
 
 
 @router.get("/v1/requests/unmatched", response_model=Found)

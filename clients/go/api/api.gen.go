@@ -214,6 +214,20 @@ type ClosedConnections struct {
 	Dropped int64 `json:"dropped"`
 }
 
+// Complaint A reason to fail a test.
+type Complaint struct {
+	// ID Id of the stub, the fault or the entry of the journal.
+	ID string `json:"id"`
+
+	// Text The reason, with what came nearest.
+	Text string `json:"text"`
+}
+
+// Complaints All reasons to fail a test; none if what it set up was met and nothing broke.
+type Complaints struct {
+	Complaints []Complaint `json:"complaints"`
+}
+
 // Condition One condition of a match: the expected and the actual value.
 type Condition struct {
 	Actual   interface{} `json:"actual"`
@@ -1569,6 +1583,9 @@ type ClientInterface interface {
 
 	AdvanceClock(ctx context.Context, body AdvanceClockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListComplaints request
+	ListComplaints(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ElectLeaderWithBody request with any body
 	ElectLeaderWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1931,6 +1948,18 @@ func (c *Client) AdvanceClockWithBody(ctx context.Context, contentType string, b
 
 func (c *Client) AdvanceClock(ctx context.Context, body AdvanceClockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAdvanceClockRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+func (c *Client) ListComplaints(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListComplaintsRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -3259,6 +3288,33 @@ func NewAdvanceClockRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListComplaintsRequest generates requests for ListComplaints
+func NewListComplaintsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/complaints")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest("GET", queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -6089,6 +6145,9 @@ type ClientWithResponsesInterface interface {
 
 	AdvanceClockWithResponse(ctx context.Context, body AdvanceClockJSONRequestBody, reqEditors ...RequestEditorFn) (*AdvanceClockResponse, error)
 
+	// ListComplaintsWithResponse request
+	ListComplaintsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListComplaintsResponse, error)
+
 	// ElectLeaderWithBodyWithResponse request with any body
 	ElectLeaderWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ElectLeaderResponse, error)
 
@@ -6539,6 +6598,29 @@ func (r AdvanceClockResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r AdvanceClockResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListComplaintsResponse struct {
+	Body                          []byte
+	HTTPResponse                  *http.Response
+	JSON200                       *Complaints
+	ApplicationProblemJSONDefault *Problem
+}
+
+// Status returns HTTPResponse.Status
+func (r ListComplaintsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListComplaintsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -8082,6 +8164,15 @@ func (c *ClientWithResponses) AdvanceClockWithResponse(ctx context.Context, body
 	return ParseAdvanceClockResponse(rsp)
 }
 
+// ListComplaintsWithResponse request returning *ListComplaintsResponse
+func (c *ClientWithResponses) ListComplaintsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListComplaintsResponse, error) {
+	rsp, err := c.ListComplaints(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListComplaintsResponse(rsp)
+}
+
 // ElectLeaderWithBodyWithResponse request with arbitrary body returning *ElectLeaderResponse
 func (c *ClientWithResponses) ElectLeaderWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ElectLeaderResponse, error) {
 	rsp, err := c.ElectLeaderWithBody(ctx, contentType, body, reqEditors...)
@@ -9100,6 +9191,39 @@ func ParseAdvanceClockResponse(rsp *http.Response) (*AdvanceClockResponse, error
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest ClockNow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListComplaintsResponse parses an HTTP response from a ListComplaintsWithResponse call
+func ParseListComplaintsResponse(rsp *http.Response) (*ListComplaintsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListComplaintsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Complaints
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

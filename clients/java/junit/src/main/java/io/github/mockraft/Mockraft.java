@@ -10,12 +10,15 @@ import io.github.mockraft.api.SystemApi;
 import io.github.mockraft.api.model.Action;
 import io.github.mockraft.api.model.Advance;
 import io.github.mockraft.api.model.Broker;
+import io.github.mockraft.api.model.Complaint;
 import io.github.mockraft.api.model.Fault;
+import io.github.mockraft.api.model.FieldError;
 import io.github.mockraft.api.model.Find;
 import io.github.mockraft.api.model.Health;
 import io.github.mockraft.api.model.Match;
 import io.github.mockraft.api.model.NewFault;
 import io.github.mockraft.api.model.NewStub;
+import io.github.mockraft.api.model.Problem;
 import io.github.mockraft.api.model.ReceivedRequest;
 import io.github.mockraft.api.model.Reset;
 import io.github.mockraft.api.model.Stub;
@@ -27,6 +30,8 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
+import java.util.stream.Collectors;
 
 /**
  * A running mockraft controller: {@link #launch} starts one in a process of its own, {@link #attach} uses one that runs.
@@ -121,9 +126,9 @@ public final class Mockraft implements AutoCloseable {
         run(() -> new StubsApi(client).removeStub(stub.getId()));
     }
 
-    /** Returns the stubs that have never served. */
-    public List<Stub> unusedStubs() {
-        return call(() -> new StubsApi(client).listUnusedStubs()).getStubs();
+    /** Returns why a test should fail although no assertion does: unused stubs and faults, and what broke. */
+    public List<Complaint> complaints() {
+        return call(() -> new RequestsApi(client).listComplaints()).getComplaints();
     }
 
     /** Adds a network fault or a preset of the controller's misbehaviour. */
@@ -200,7 +205,19 @@ public final class Mockraft implements AutoCloseable {
         try {
             return call.run();
         } catch (ApiException refused) {
-            throw new IllegalStateException(refused.getMessage(), refused);
+            throw new IllegalStateException(inWords(refused), refused);
+        }
+    }
+
+    /** Returns the text of a refusal, with the fields that are wrong. */
+    private static String inWords(ApiException refused) {
+        try {
+            Problem problem = ApiClient.createDefaultObjectMapper().readValue(refused.getResponseBody(), Problem.class);
+            String places = problem.getErrors().stream()
+                    .map(FieldError::getPointer).filter(Objects::nonNull).collect(Collectors.joining(" and "));
+            return places.isEmpty() ? problem.getDetail() : problem.getDetail() + " at " + places;
+        } catch (IOException | IllegalArgumentException notAProblem) {
+            return refused.getMessage();
         }
     }
 }

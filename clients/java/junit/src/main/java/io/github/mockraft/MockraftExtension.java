@@ -1,8 +1,8 @@
 package io.github.mockraft;
 
+import io.github.mockraft.api.model.Complaint;
 import io.github.mockraft.api.model.Match;
 import io.github.mockraft.api.model.ReceivedRequest;
-import io.github.mockraft.api.model.Stub;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
@@ -43,10 +43,10 @@ final class MockraftExtension implements BeforeEachCallback, AfterEachCallback, 
             failure.addSuppressed(new ReceivedRequests(mockraft.requests(new Match())));
             return;
         }
-        List<Stub> unused = mockraft.unusedStubs();
-        if (!unused.isEmpty()) {
-            AssertionError error = new AssertionError("stubs that were never used: no request matched, or the trigger "
-                    + "did not fire:\n" + unused.stream().map(Stub::toString).collect(Collectors.joining("\n")));
+        List<Complaint> complaints = mockraft.complaints();
+        if (!complaints.isEmpty()) {
+            AssertionError error = new AssertionError(
+                    complaints.stream().map(Complaint::getText).collect(Collectors.joining("\n\n")));
             error.addSuppressed(new ReceivedRequests(mockraft.requests(new Match())));
             throw error;
         }

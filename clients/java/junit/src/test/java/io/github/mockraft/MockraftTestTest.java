@@ -88,13 +88,20 @@ class MockraftTestTest {
     void aRefusalNamesTheField(Mockraft mockraft) {
         var refused = assertThrows(
                 IllegalStateException.class, () -> mockraft.stub(request("BrokerHeartbeet"), drop()));
-        assertTrue(refused.getMessage().contains("#/match/api"), refused.getMessage());
+        assertTrue(refused.getMessage().startsWith("match.api: there is no API"), refused.getMessage());
+        assertTrue(refused.getMessage().endsWith(" at #/match/api"), refused.getMessage());
     }
 
     @Test
     void anUnusedStubFailsItsTest() {
         Throwable failure = failureOf("unusedStub");
-        assertTrue(failure.getMessage().contains("never used"), failure.getMessage());
+        assertTrue(failure.getMessage().contains("was never used: Vote"), failure.getMessage());
+    }
+
+    @Test
+    void aFaultThatMeetsNothingFailsItsTest() {
+        Throwable failure = failureOf("unfiredFault");
+        assertTrue(failure.getMessage().contains("broker 7 is not registered"), failure.getMessage());
     }
 
     @Test
@@ -140,6 +147,11 @@ class MockraftTestTest {
         @Test
         void unusedStub(Mockraft mockraft) {
             mockraft.stub(request("Vote"), drop());
+        }
+
+        @Test
+        void unfiredFault(Mockraft mockraft) {
+            mockraft.fault(new NewFault().kind(FaultKind.FENCE).params(new FaultParams().brokerId(7)));
         }
 
         @Test

@@ -1,0 +1,88 @@
+"""Why a test fails although none of its assertions does: what it set up and never met, and what broke on the way."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mockraft.kafka_api.journal import ClosedConnection, Entry, Exchange, line
+from mockraft.kafka_api.journal.lines import entry_text, raised
+from mockraft.kafka_api.journal.verification import described
+
+if TYPE_CHECKING:
+    from mockraft.server.state.state import State
+    from mockraft.server.stubs.faults.fault import Fault
+    from mockraft.server.stubs.faults.registry import Faults
+    from mockraft.server.stubs.stub import Stub
+    from mockraft.server.stubs.stub_list import StubList
+
+_SHOWN_MAX = 10
+
+
+class Complaint(NamedTuple):
+    """A reason to fail: the id of the stub, the fault or the entry of the journal, and the text."""
+
+    id: str
+    text: str
+
+
+def complain(complaints: Sequence[Complaint]) -> None:
+    """AssertionError with these complaints, the first of them at any rate, if there are any."""
+    __tracebackhide__ = True
+    if complaints:
+        more = [f"… and {len(complaints) - _SHOWN_MAX} more"] if len(complaints) > _SHOWN_MAX else []
+        raise AssertionError("\n\n".join([*(each.text for each in complaints[:_SHOWN_MAX]), *more]))
+
+
+def unused_stubs(stubs: StubList, requests: Sequence[Exchange], among: Iterable[Stub] | None = None) -> list[Complaint]:
+    """Complain of stubs that never served, of all or `among` these, with the nearest requests."""
+
+    def text(stub: Stub) -> str:
+        return f"stub {stub.id} was never used: {described(stub.match)}" + _near(stubs, stub, requests)
+
+    unused = stubs.unused() if among is None else [stub for stub in among if not stub.called]
+    return [Complaint(stub.id, text(stub)) for stub in unused]
+
+
+def unfired_faults(faults: Faults, state: State) -> list[Complaint]:
+    """Complain of faults that never took effect."""
+
+    def text(fault: Fault) -> str:
+        why = ""
+        try:
+            if (broker_id := fault.params.integer("broker_id")) >= 0:
+                state.broker(broker_id)
+        except ValueError as unknown:
+            why = f"\n  {unknown}"
+        except (KeyError, RuntimeError):
+            pass  # it is about no broker, or no controller is active that knows them
+        return f"fault {fault.id} never met anything: {fault.to_json()}{why}"
+
+    return [Complaint(fault.id, text(fault)) for fault in faults.unfired()]
+
+
+def failures(entries: Iterable[Entry]) -> list[Complaint]:
+    """Complain of what functions of stubs raised, and of failures of mockraft itself.
+
+    Clients see UNKNOWN_SERVER_ERROR, which they often only try again.
+    """
+    found = []
+    for entry in entries:
+        if not isinstance(entry, ClosedConnection) and entry.failure is not None:
+            about = f"{line(entry, entry_text(entry).at_ms)}\n{entry.failure.strip()}"
+            found.append(Complaint(str(entry.id), f"{raised(entry.failure)}\n{textwrap.indent(about, '  ')}"))
+    return found
+
+
+def unexpected_requests(stubs: StubList, requests: Sequence[Exchange]) -> list[Complaint]:
+    """Complain of requests that strict stubs did not expect, with the nearest stubs."""
+    return [
+        Complaint(str(each.id), f"request #{each.id} was not expected: {each!r}" + _near(stubs, each, requests))
+        for each in requests
+        if each.unmatched
+    ]
+
+
+def _near(stubs: StubList, of: Exchange | Stub, requests: Sequence[Exchange]) -> str:
+    return "".join("\n" + textwrap.indent(miss.describe(), "  ") for miss in stubs.near_misses(of, requests))
