@@ -3,6 +3,7 @@
 import gc
 import random
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,27 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if SOAKS and item.get_closest_marker("spark"):
         use_class_archive()  # `make test` starts so few drivers that making the archive takes longer
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """End clients that a test left in a cycle of references: they would go on asking the next owner of their port."""
+    if "confluent_kafka" in sys.modules and clients_of_librdkafka() - _clients_kept:
+        gc.collect()
+        _clients_kept.update(clients_of_librdkafka())
+
+
+_clients_kept: set[Path] = set()
+
+
+def clients_of_librdkafka() -> set[Path]:
+    """The main threads of librdkafka's clients in this process."""
+    found = set()
+    for name in Path("/proc/self/task").glob("*/comm"):
+        with suppress(FileNotFoundError):  # it has ended
+            if name.read_text().startswith("rdk:main"):
+                found.add(name)
+    return found
 
 
 class Cluster:

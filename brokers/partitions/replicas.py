@@ -219,7 +219,7 @@ class Replicas(Component):
 
     def awoken(self, key: ReplicaKey) -> None:
         """Apply the metadata to a replica that was dormant, unless it is to be placed first."""
-        if self._directories.is_published and key not in self._directories.waiting:
+        if self._directories.is_published and key in self._directories.placed:
             self.apply(key)
 
     def directory_offline(self, directory_id: bytes) -> None:

@@ -137,6 +137,11 @@ def test_resources_without_any_acl_may_be_everybodys() -> None:
     assert not allows(others, name="free")
 
 
+def test_an_acl_is_another_one_with_another_permission_or_operation() -> None:
+    index = index_of(denial := entry(permission_type=PermissionType.DENY))
+    assert [acl in index for acl in (denial, entry(), entry(operation=AclOperation.WRITE))] == [True, False, False]
+
+
 def test_a_removed_acl_has_no_effect() -> None:
     acls = [entry(), entry(pattern_type=PatternType.PREFIXED), entry(host=HOST), entry(resource_name="*")]
     index = index_of(*acls)
