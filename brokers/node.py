@@ -39,6 +39,7 @@ from mockraft.brokers.moves.starting import settle
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.storage import Storage, logs_of
 from mockraft.kafka_api.effects import Effect as ListenerEffect
+from mockraft.kafka_api.listener import Observed
 from mockraft.releases import Behaviour
 
 
@@ -83,6 +84,7 @@ class BrokerNode(Core):
             self.forwarding = Forwarding(self, self._changed_for_clients)
             self.coordinators = Coordinators(self, self.replicas, self.forwarding, self._changed_for_clients)
         self.clients: Clients | None = None
+        self.observed: Observed | None = None
         self.directories.moves, self.directories.hosting = self.movers, self.replicas
         self.directories.on_first_published = self._settle_moves
         self.directories.on_progress = self._look_recovered
@@ -192,7 +194,13 @@ class BrokerNode(Core):
         """Serve clients from now on: the broker has caught up with the metadata."""
         if self.replicas is not None and self.forwarding is not None and self.coordinators is not None:
             view = view_of(self, self.replicas, self.movers, self.forwarding, self.coordinators)
-            self.clients = Clients(view, Limits.of(self.config.properties), self._await_clients)
+            self.clients = Clients(view, Limits.of(self.config.properties), self._await_clients, self.observed)
+            if self.observed is not None and self.observed.on_release is not None:
+                self.observed.on_release.append(self._client_released)
+
+    def _client_released(self) -> None:
+        if self.end is None:
+            self.kernel.enter(self._changed_for_clients)
 
     def _replicas_changed(self) -> None:
         if self.coordinators is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias
 
 from mockraft.kafka_api.api import Client, ConnectionClosedError, Parked
 from mockraft.kafka_api.connections import (
@@ -60,6 +60,17 @@ class Scripts(Protocol):
 
     def forget_connection(self, connection_id: int) -> None:
         """Forget a connection that ended."""
+
+
+class Observed(NamedTuple):
+    """What a test sees of a listener, and does to it: the journal, and the stubs while any can apply.
+
+    `on_release` has what to call when a client that a stub held is released.
+    """
+
+    journal: Journal
+    scripts: Callable[[Listener[Any, Any]], Scripts | None] = lambda listener: None
+    on_release: list[Callable[[], object]] | None = None
 
 
 @dataclass

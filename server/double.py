@@ -25,6 +25,7 @@ from mockraft.kafka_api.journal import (
     verify,
     write_pcapng,
 )
+from mockraft.kafka_api.listener import Listener, Observed
 from mockraft.releases import DEFAULT, release
 from mockraft.server.complaints import (
     Complaint,
@@ -64,6 +65,7 @@ from mockraft.wire.message import Message
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal.exchange import RequestT as Q
     from mockraft.kafka_api.journal.exchange import ResponseT as A
+    from mockraft.server.scripted import ScriptedRequests
     from mockraft.wire.json_form import Json
     from mockraft.wire.kio_entities import KioEntity
     from mockraft.wire.message import RequestMessage
@@ -85,6 +87,7 @@ class Double:
         self.nodes = nodes
         self.script = script
         self._known_clock: Clock | None = None
+        self._brokers_journals: dict[int, Journal] = {}
         script.faults.double = self
 
     def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
@@ -155,8 +158,35 @@ class Double:
 
     @property
     def journals(self) -> dict[int, Journal]:
-        """Journal of all nodes, including killed ones."""
+        """Journals of all controllers, killed ones included, and of the simulated brokers, by node id."""
+        return self._controllers_journals() | self._brokers_journals
+
+    def _controllers_journals(self) -> dict[int, Journal]:
         return {node_id: running.node.journal for node_id, running in self.nodes().items()}
+
+    def observe_broker(self, broker_id: int) -> Observed:
+        """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
+        config = self.leading.config
+        journal = self._brokers_journals.setdefault(
+            broker_id,
+            Journal(
+                config.journal_entries_max,
+                config.journal_bytes_max,
+                node_id=broker_id,
+                numbers=self.script.entry_ids,
+                show_secrets=config.show_secrets,
+                at_broker=True,
+            ),
+        )
+
+        def scripts(listener: Listener[Any, Any]) -> ScriptedRequests | None:
+            if not self.script.stubs.is_armed:
+                return None
+            from mockraft.server.scripted import ScriptedRequests  # as in Node: with the first stub
+
+            return ScriptedRequests(self.script.stubs, listener, broker_id, at_broker=True)
+
+        return Observed(journal, scripts, self.script.stubs.on_release)
 
     def mark(self) -> int:
         """Return the current position in the journals, for `since`."""

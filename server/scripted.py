@@ -205,12 +205,16 @@ class ScriptedRequest:
 
 
 class ScriptedRequests:
-    """The stubs of a listener, applied to its requests. Listeners ask for it only while stubs are armed."""
+    """The stubs of a listener, applied to its requests. Listeners ask for it only while stubs are armed.
 
-    def __init__(self, stubs: StubList, listener: Listener[Any, Any], node_id: int) -> None:
+    `at_broker`: the listener is a simulated broker's. Strict stubs do not expect requests of controllers only.
+    """
+
+    def __init__(self, stubs: StubList, listener: Listener[Any, Any], node_id: int, *, at_broker: bool = False) -> None:
         self.stubs = stubs
         self.listener = listener
         self._node_id = node_id
+        self._broker = node_id if at_broker else -1
 
     def consider(self, request: AnyRequest, own: Callable[[], Result]) -> ScriptedRequest | None:
         """Return the request with its stub; None if no stub applies. `own` returns the server's own answer."""
@@ -221,7 +225,7 @@ class ScriptedRequests:
             return None
         received = self._stub_request(request.connection, request.body, ctx)
         stub, failure = self._match(received)
-        unmatched = stub is None and self.stubs.expects_stub_of(api_key)
+        unmatched = stub is None and self._broker < 0 and self.stubs.expects_stub_of(api_key)
         if stub is None and failure is None and not unmatched and not is_envelope:
             return None
         found = ScriptedRequest(self, stub, received, request, own if failure is None else partial(_raise, failure))
@@ -260,6 +264,7 @@ class ScriptedRequests:
             ctx.principal,
             connection.sender_of(body),
             body,
+            self._broker,
         )
 
     def _match(self, received: StubRequest) -> tuple[Stub | None, Exception | None]:

@@ -79,9 +79,7 @@ class Quorum(StartedDouble):
         if running is not None:
             await running.stop()
 
-    @property
-    def journals(self) -> dict[int, Journal]:
-        """Journal of all nodes, including killed ones."""
+    def _controllers_journals(self) -> dict[int, Journal]:
         return dict(self.running.journals)
 
     @property

@@ -23,7 +23,7 @@ from mockraft.kafka_api.api import Client
 from mockraft.kafka_api.connections import PendingRequest, Result
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.journal import ClosedConnection, Entry, Journal
-from mockraft.kafka_api.listener import Listener, Parts
+from mockraft.kafka_api.listener import Listener, Observed, Parts
 from mockraft.kafka_api.logins import Logins
 from mockraft.wire import api_keys
 from mockraft.wire.connection import FRAME_BYTES_MAX, Request
@@ -77,12 +77,18 @@ def _number(field: str, text: str) -> int:
 class Clients(Listener[AnyApi, RequestContext]):
     """The connections by id. `closings` are the last reasons for which this side closed one.
 
-    `wake` is called when `next_tick_ms` has become earlier without a call of another method.
+    `observed` is the test's. `wake` is called when `next_tick_ms` has become earlier without a call of another method.
     """
 
-    def __init__(self, broker: BrokerView, limits: Limits, wake: Callable[[], None]) -> None:
-        journal = Journal(0, 0, node_id=broker.config.broker_id)
-        super().__init__(Parts("", broker.apis, limits, journal, Logins(limits)))
+    def __init__(
+        self, broker: BrokerView, limits: Limits, wake: Callable[[], None], observed: Observed | None = None
+    ) -> None:
+        observed = observed or Observed(Journal(0, 0, node_id=broker.config.broker_id, at_broker=True))
+        journal, listener = observed.journal, broker.config.listeners[0]
+        journal.address = (listener.host, listener.port)
+        super().__init__(
+            Parts("", broker.apis, limits, journal, Logins(limits), scripts=lambda: observed.scripts(self))
+        )
         self.closings: list[str] = []
         self._broker = broker
         self._wake = wake

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from mockraft.kafka_api.journal import Entry
     from mockraft.server.config import ControllerConfig
+    from mockraft.server.double import Double
     from mockraft.server.running import RunningController
 
 GC_THRESHOLDS = (10_000, 2, 500)
@@ -70,6 +71,7 @@ async def _serve(
         if is_about_address(error):
             return fail(ExitCode.CANNOT_LISTEN, cannot_listen(config, controllers, error))
         raise
+    double: Double | None = None
     if options["stub_file"] is not None or options["admin"] is not None:
         # Faults and the HTTP API need it; its import takes as long as that of the controller.
         from mockraft.server.double import Double
@@ -109,7 +111,7 @@ async def _serve(
             f"node_id={','.join(map(str, nodes))} admin={admin_url} "
             f"release={config.release} metadata_version={'unknown' if level is None else level}"
         )
-        if options["brokers"] and (code := await _start_brokers(nodes, config, rng, options, undo)):
+        if options["brokers"] and (code := await _start_brokers(nodes, double, rng, options, undo)):
             return code
         gc.freeze()
         # A full collection of ten thousand brokers' objects, all of which stay, takes half a second.
@@ -142,7 +144,7 @@ async def _until_failed(nodes: Mapping[int, RunningController], stopped: asyncio
 
 async def _start_brokers(
     nodes: Mapping[int, RunningController],
-    config: ControllerConfig,
+    double: Double | None,
     rng: random.Random,
     options: Mapping[str, Any],
     undo: contextlib.AsyncExitStack,
@@ -152,7 +154,7 @@ async def _start_brokers(
     from mockraft.brokers.listener.client_listener import ListenerError
 
     addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
-    messages = next(iter(nodes.values())).node.messages
+    config, messages = next(iter(nodes.values())).config, next(iter(nodes.values())).node.messages
     security = config.own_client_security
     racks, port = dict.fromkeys(range(1, options["brokers"] + 1)), options["brokers_port"]
     try:
@@ -165,6 +167,9 @@ async def _start_brokers(
             )
     except ListenerError as error:
         return fail(ExitCode.CANNOT_LISTEN, str(error))
+    if double is not None:
+        for broker in fleet.brokers:
+            broker.node.observed = double.observe_broker(broker.config.broker_id)
     undo.push_async_callback(fleet.leave, SHUTDOWN_MS)
     print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}")
     for broker in fleet.brokers:

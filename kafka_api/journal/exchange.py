@@ -36,7 +36,7 @@ else:  # Python has defaults of type variables since 3.13
 class ClosedConnection:
     """A closed connection and the reason; `refused` if the controller closed it, and then the refused frame, if any.
 
-    The journal sets `id`, `node_id` and `show_secrets`.
+    The journal sets `id`, `node_id`, `at_broker` and `show_secrets`.
     """
 
     connection_id: int
@@ -48,6 +48,7 @@ class ClosedConnection:
     refused_frame: bytes = b""
     id: int = field(default=0, init=False)
     node_id: int = field(default=0, init=False)
+    at_broker: bool = field(default=False, init=False)
     show_secrets: bool = field(default=False, init=False)
 
     @property
@@ -65,6 +66,7 @@ class ClosedConnection:
         return {
             "id": self.id,
             "node": self.node_id,
+            "atBroker": self.at_broker,
             "connection": self.connection_id,
             "peer": self.peer_address,
             "openedMs": self.opened_ms,
@@ -80,12 +82,16 @@ class ClosedConnection:
 
 @dataclass(slots=True, eq=False, repr=False)
 class BrokenTick:
-    """A failure of the controller's periodic work; the controller goes on. The journal sets `id` and `node_id`."""
+    """A failure of the controller's periodic work; the controller goes on.
+
+    The journal sets `id`, `node_id` and `at_broker`.
+    """
 
     at_ms: int
     failure: str
     id: int = field(default=0, init=False)
     node_id: int = field(default=0, init=False)
+    at_broker: bool = field(default=False, init=False)
 
     @property
     def bytes_held(self) -> int:
@@ -125,7 +131,8 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
     """One request and its answer; type checkers know their classes where a request class selected it.
 
     Times are milliseconds of the controller's clock; `took_us` is the time to the answer in microseconds. The journal
-    sets `id`, which numbers all nodes' entries from 1, `node_id`, and `show_secrets`. The frames, `request` and
+    sets `id`, which numbers all nodes' entries from 1, `node_id`, `at_broker` (that is a simulated broker's id), and
+    `show_secrets`. The frames, `request` and
     `response` have the real values; texts, JSON and the `shown_…` properties have them only if `show_secrets` is True.
     `messages` has the message classes. The token of SaslAuthenticate is removed from the request.
 
@@ -141,6 +148,7 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
     messages: MessageLookup = field(default=messages, init=False)
     id: int = field(default=0, init=False)
     node_id: int = field(default=0, init=False)
+    at_broker: bool = field(default=False, init=False)
     show_secrets: bool = field(default=False, init=False)
     envelope: Exchange[EnvelopeRequest, EnvelopeResponse] | None = field(default=None, init=False)
 
@@ -299,6 +307,7 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
         return {
             "id": self.id,
             "node": self.node_id,
+            "atBroker": self.at_broker,
             "connection": self.connection_id,
             "peer": self.peer_address,
             "receivedMs": self.received_ms,

@@ -34,8 +34,9 @@ class Journal:
     """The ring of entries, oldest first, and counts since the start (these are not bounded by the ring).
 
     Switched off (`enabled` False) it keeps no further entries; it still counts and notifies its listeners. `numbers`
-    gives the entries' ids; the nodes of a quorum share them, so that ids order the events of all. `show_secrets` lets
-    texts, JSON and captures of its entries have secrets.
+    gives the entries' ids; the nodes of a quorum, and simulated brokers, share them, so that ids order the events of
+    all. `at_broker`: it is a simulated broker's. `show_secrets` lets texts, JSON and captures of its entries have
+    secrets.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Journal:
         numbers: Iterator[int] | None = None,
         *,
         show_secrets: bool = False,
+        at_broker: bool = False,
     ) -> None:
         self.entries_max = entries_max
         self.bytes_max = bytes_max
@@ -54,6 +56,7 @@ class Journal:
         self.api_name = api_name
         self.node_id = node_id
         self.show_secrets = show_secrets
+        self.at_broker = at_broker
         self.enabled = entries_max > 0
         self.address = ("127.0.0.1", 0)
         """The node's listening address, as (host, port)."""
@@ -178,6 +181,8 @@ class Journal:
     def _keep(self, entry: Entry) -> None:
         self._last_id = number = next(self.numbers)
         entry.id, entry.node_id = number, self.node_id
+        if self.at_broker:
+            entry.at_broker = True
         if self.show_secrets and not isinstance(entry, BrokenTick):
             entry.show_secrets = True
         if self.enabled:

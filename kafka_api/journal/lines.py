@@ -52,6 +52,7 @@ class EntryText:
 
     at_ms: int
     node_id: int
+    at_broker: bool
     id: str
     who: str
     what: str
@@ -111,11 +112,13 @@ def _groups(entries: Iterable[Entry]) -> list[_Group]:
 
 def _lines(groups: list[_Group], since_ms: int) -> list[str]:
     """Return aligned lines; the node is named if there are several."""
-    is_quorum = len({group.first.node_id for group in groups}) > 1
+    is_quorum = len({group.first.node_id for group in groups if not group.first.at_broker}) > 1
     rows = []
     for group in groups:
         text = group.first
-        who = f"{text.who}, at {text.node_id}" if is_quorum else text.who
+        who = text.who
+        if text.at_broker or is_quorum:
+            who += f", at {'broker ' if text.at_broker else ''}{text.node_id}"
         again = f"  ×{group.count}, last at {_time(group.last_ms, since_ms)}" if group.count > 1 else ""
         rows.append((_time(text.at_ms, since_ms), text.id, who, text.what, text.outcome + again))
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
@@ -127,16 +130,16 @@ def _lines(groups: list[_Group], since_ms: int) -> list[str]:
 
 def entry_text(entry: Entry) -> EntryText:
     """Return the parts of an entry's line: time, node, number, peer, what happened and how it ended."""
-    number, node_id = f"#{entry.id}", entry.node_id
+    number, node = f"#{entry.id}", (entry.node_id, entry.at_broker)
     if isinstance(entry, Exchange):
         return _exchange(entry)
     if isinstance(entry, ClosedConnection):
-        what = "closed by the controller:" if entry.refused else "closed:"
+        what = f"closed by the {'broker' if entry.at_broker else 'controller'}:" if entry.refused else "closed:"
         who = f"connection {entry.connection_id}"
-        return EntryText(entry.closed_ms, node_id, number, who, what, entry.reason, (number,), ())
+        return EntryText(entry.closed_ms, *node, number, who, what, entry.reason, (number,), ())
     assert isinstance(entry, BrokenTick)
     what = "periodic work broke:"
-    return EntryText(entry.at_ms, node_id, number, "controller", what, raised(entry.failure), (number,), ())
+    return EntryText(entry.at_ms, *node, number, "controller", what, raised(entry.failure), (number,), ())
 
 
 def _exchange(entry: Exchange) -> EntryText:
@@ -151,7 +154,7 @@ def _exchange(entry: Exchange) -> EntryText:
     if took_ms:
         outcome.append(f"after {took_ms} ms")
     if entry.matched and f"(stub {entry.matched})" not in answer:
-        outcome.append(f"{'through' if entry.served_by == 'controller' else 'by'} stub {entry.matched}")
+        outcome.append(f"{'by' if entry.served_by.startswith('stub ') else 'through'} stub {entry.matched}")
     if entry.unmatched:
         outcome.append("UNEXPECTED")
     if entry.failure:
@@ -161,6 +164,7 @@ def _exchange(entry: Exchange) -> EntryText:
     return EntryText(
         entry.received_ms,
         entry.node_id,
+        entry.at_broker,
         f"#{entry.id}",
         _who(entry),
         " ".join(asked),

@@ -24,7 +24,8 @@ class ReceivedRequest(Model):
     """A request and its outcome; a summary has no bodies. Times are milliseconds of the controller's clock."""
 
     id: int = Field(description="Ids increase over all nodes, and are never reused.", examples=[17])
-    node: int = Field(description="The controller that received it.", examples=[3000])
+    node: int = Field(description="The controller, or the simulated broker, that received it.", examples=[3000])
+    at_broker: bool = Field(description="True if `node` is a simulated broker.")
     connection: int = Field(description="Number of the connection, counted from 1 by the node.")
     received_ms: int
     answered_ms: int
@@ -61,7 +62,8 @@ class ClosedConnection(Model):
     """A closed connection. Times are milliseconds of the controller's clock."""
 
     id: int = Field(description="Id of the entry; requests and closed connections are counted together.", examples=[17])
-    node: int = Field(description="The controller that had the connection.", examples=[3000])
+    node: int = Field(description="The controller, or the simulated broker, that had the connection.", examples=[3000])
+    at_broker: bool = Field(description="True if `node` is a simulated broker.")
     connection: int = Field(description="Number of the connection, counted from 1 by the node.")
     peer: str = Field(description="Address of the client.", examples=["127.0.0.1:40000"])
     opened_ms: int

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.kafka_api.connections import sender, sender_by_client_id
+from mockraft.server.apis.registry import APIS
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.fields import field_path, shown
 from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
@@ -33,7 +34,11 @@ ApiName = str | int
 
 @dataclass(slots=True, eq=False)
 class StubRequest:
-    """A request as matches see it. `broker_id` is the sending broker, -1 if it is not a broker's."""
+    """A request as matches see it.
+
+    `broker_id` is the sending broker, -1 if it is not a broker's; `broker` the simulated broker that received it, -1 if
+    a controller did.
+    """
 
     api_key: int
     api_version: int
@@ -44,6 +49,7 @@ class StubRequest:
     principal: str
     broker_id: int
     request: Message
+    broker: int = -1
 
 
 RequestTest = Callable[[StubRequest], bool]
@@ -65,6 +71,9 @@ class Match:
     `api` is a name (`BrokerHeartbeat`) or number, or several of them. Every other condition is one value, a list (one
     of them) or an object of operators (`{"gte": 5}`); a version may be `{"min": 1, "max": 2}`. `where` has such
     conditions by the path of a request's field (`currentMetadataOffset`, `features[].name`). Raises StubError.
+
+    A request that clients send to simulated brokers and these, or others, to controllers, such as CreateTopics or
+    Fetch, is a controller's unless `broker` says otherwise.
     """
 
     api: ApiName | Iterable[ApiName] | None = None
@@ -75,6 +84,7 @@ class Match:
     listener: object = None
     node: object = None
     principal: object = None
+    broker: object = None
     where: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,7 +94,10 @@ class Match:
     def __call__(self, exchange: Exchange | StubRequest) -> bool:
         """Return True if an exchange of the journal, or a StubRequest, matches."""
         received = exchange if isinstance(exchange, StubRequest) else ExchangeRequest(exchange)
-        return all(condition.test(received) for condition in self.conditions)
+        return self._is_meant(received) and all(condition.test(received) for condition in self.conditions)
+
+    def _is_meant(self, received: StubRequest) -> bool:
+        return received.broker < 0 or self.broker is not None or received.api_key not in APIS
 
     @cached_property
     def api_names(self) -> tuple[ApiName, ...]:
@@ -116,7 +129,8 @@ class Match:
     @cached_property
     def scope_tests(self) -> tuple[tuple[str, RequestTest], ...]:
         """Tests of scopes, each with the one attribute of StubRequest that it depends on."""
-        return tuple((_SCOPES[name][0], _scope(name, value).test) for name, value in self._scopes(pure=True).items())
+        given = ((_SCOPES[name][0], _scope(name, value).test) for name, value in self._scopes(pure=True).items())
+        return (("broker", self._is_meant), *given)
 
     @cached_property
     def other_tests(self) -> tuple[RequestTest, ...]:
@@ -211,8 +225,9 @@ class ExchangeRequest(StubRequest):
         self.api_version = exchange.api_version
         self.client_id = exchange.client_id
         self.connection = exchange.connection_id
-        self.listener = "CONTROLLER"
+        self.listener = exchange.client.listener
         self.node = exchange.node_id
+        self.broker = exchange.node_id if exchange.at_broker else -1
         self.principal = exchange.principal
 
     def __getattr__(self, name: str) -> Message | int:
@@ -274,6 +289,7 @@ _SCOPES: dict[str, tuple[str, Callable[[object, str], object], str]] = {
     "listener": ("listener", _text, "name of the listener"),
     "node": ("node", _integer, "node id of the controller that received it"),
     "principal": ("principal", _text, "the authenticated principal, as User:name"),
+    "broker": ("broker", _integer, "id of the simulated broker that received it"),
 }
 
 SCOPES = {"api": "name or number of the API"} | {camel(name): summary for name, (_, _, summary) in _SCOPES.items()}

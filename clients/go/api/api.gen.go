@@ -183,6 +183,8 @@ type ClockNow struct {
 
 // ClosedConnection A closed connection. Times are milliseconds of the controller's clock.
 type ClosedConnection struct {
+	// AtBroker True if `node` is a simulated broker.
+	AtBroker bool  `json:"atBroker"`
 	ClosedMs int64 `json:"closedMs"`
 
 	// Connection Number of the connection, counted from 1 by the node.
@@ -191,7 +193,7 @@ type ClosedConnection struct {
 	// ID Id of the entry; requests and closed connections are counted together.
 	ID int64 `json:"id"`
 
-	// Node The controller that had the connection.
+	// Node The controller, or the simulated broker, that had the connection.
 	Node     int32 `json:"node"`
 	OpenedMs int64 `json:"openedMs"`
 
@@ -633,6 +635,9 @@ type Match struct {
 	// API Name or number of the API.
 	API interface{} `json:"api,omitempty"`
 
+	// Broker Id of the simulated broker that received it.
+	Broker interface{} `json:"broker,omitempty"`
+
 	// BrokerID Id of the sending broker.
 	BrokerID interface{} `json:"brokerId,omitempty"`
 
@@ -858,6 +863,9 @@ type ReceivedRequest struct {
 	API        string `json:"api"`
 	APIVersion int32  `json:"apiVersion"`
 
+	// AtBroker True if `node` is a simulated broker.
+	AtBroker bool `json:"atBroker"`
+
 	// BrokerID Id of the sending broker, if known.
 	BrokerID *int32 `json:"brokerId"`
 
@@ -884,7 +892,7 @@ type ReceivedRequest struct {
 	// Matched Id of the stub that matched.
 	Matched *string `json:"matched"`
 
-	// Node The controller that received it.
+	// Node The controller, or the simulated broker, that received it.
 	Node int32 `json:"node"`
 
 	// Peer Address of the client.
