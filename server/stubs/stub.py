@@ -337,6 +337,7 @@ def stub(
     listener: object = None,
     node: object = None,
     principal: object = None,
+    broker: object = None,
     where: Mapping[str, object] | None = None,
     **fields: object,
 ) -> Stub:
@@ -357,6 +358,7 @@ def stub(
         "listener": listener,
         "node": node,
         "principal": principal,
+        "broker": broker,
     }
     named, conditions = keywords(fields)
     return Stub(Match(api=api or None, where={**(where or {}), **conditions}, **scopes | named))
