@@ -63,13 +63,13 @@ class Scripts(Protocol):
 
 
 class Observed(NamedTuple):
-    """What a test sees of a listener, and does to it: the journal, and the stubs while any can apply.
+    """The journal and the stubs of a listener that a test observes; `scripts` returns None while no stub can apply.
 
     `on_release` has what to call when a client that a stub held is released.
     """
 
     journal: Journal
-    scripts: Callable[[Listener[Any, Any]], Scripts | None] = lambda listener: None
+    scripts: Callable[[AnyListener], Scripts | None] = lambda listener: None
     on_release: list[Callable[[], object]] | None = None
 
 
@@ -449,6 +449,10 @@ class Listener(Generic[ApiT, ContextT]):
         connection.parked = None
         connection.waiting.clear()
         self.journal.add_closed(closed, kind)
+
+
+AnyListener: TypeAlias = Listener[Any, Any]
+"""A listener of any server."""
 
 
 def _scripted(scripts: Scripts, request: AnyRequest, own: Callable[[], Result], now_ms: int) -> Result:

@@ -25,7 +25,7 @@ from mockraft.kafka_api.journal import (
     verify,
     write_pcapng,
 )
-from mockraft.kafka_api.listener import Listener, Observed
+from mockraft.kafka_api.listener import AnyListener, Observed
 from mockraft.releases import DEFAULT, release
 from mockraft.server.complaints import (
     Complaint,
@@ -43,6 +43,7 @@ from mockraft.server.running import (
     most_advanced,
     quorum_failure,
 )
+from mockraft.server.scripted import ScriptedRequests
 from mockraft.server.state.state import State
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.near_misses import NearMiss
@@ -65,7 +66,6 @@ from mockraft.wire.message import Message
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal.exchange import RequestT as Q
     from mockraft.kafka_api.journal.exchange import ResponseT as A
-    from mockraft.server.scripted import ScriptedRequests
     from mockraft.wire.json_form import Json
     from mockraft.wire.kio_entities import KioEntity
     from mockraft.wire.message import RequestMessage
@@ -167,23 +167,14 @@ class Double:
     def observe_broker(self, broker_id: int) -> Observed:
         """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
         config = self.leading.config
-        journal = self._brokers_journals.setdefault(
-            broker_id,
-            Journal(
-                config.journal_entries_max,
-                config.journal_bytes_max,
-                node_id=broker_id,
-                numbers=self.script.entry_ids,
-                show_secrets=config.show_secrets,
-                at_broker=True,
-            ),
-        )
+        limits, ids = (config.journal_entries_max, config.journal_bytes_max), self.script.entry_ids
+        made = Journal(*limits, node_id=broker_id, numbers=ids, show_secrets=config.show_secrets)
+        journal = self._brokers_journals.setdefault(broker_id, made)
+        journal.at_broker = True
 
-        def scripts(listener: Listener[Any, Any]) -> ScriptedRequests | None:
+        def scripts(listener: AnyListener) -> ScriptedRequests | None:
             if not self.script.stubs.is_armed:
                 return None
-            from mockraft.server.scripted import ScriptedRequests  # as in Node: with the first stub
-
             return ScriptedRequests(self.script.stubs, listener, broker_id, at_broker=True)
 
         return Observed(journal, scripts, self.script.stubs.on_release)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from mockraft.kafka_api import api as serving_api
 from mockraft.kafka_api.api import NEVER_MS, AnyApi, Parked
 from mockraft.kafka_api.connections import AnyRequest, Connection, Result
 from mockraft.kafka_api.effects import Close, Reset
 from mockraft.kafka_api.journal import Answer, Exchange
-from mockraft.kafka_api.listener import Listener
+from mockraft.kafka_api.listener import AnyListener
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.stubs.action import AnswerPlan
 from mockraft.server.stubs.actions import Blackhole
@@ -179,8 +179,7 @@ class ScriptedRequest:
         """Add the journal's entry to the calls of the stubs, its Envelope to those of a stub of that."""
         for part in self.parts:
             if part.stub is not None:
-                is_outer = part is self and exchange.envelope is not None
-                part.stub.calls.append(exchange.envelope if is_outer else exchange)
+                part.stub.calls.append(exchange.envelope or exchange if part is self else exchange)
                 part.stub.last_served_ms = now_ms
 
     @property
@@ -210,7 +209,7 @@ class ScriptedRequests:
     `at_broker`: the listener is a simulated broker's. Strict stubs do not expect requests of controllers only.
     """
 
-    def __init__(self, stubs: StubList, listener: Listener[Any, Any], node_id: int, *, at_broker: bool = False) -> None:
+    def __init__(self, stubs: StubList, listener: AnyListener, node_id: int, *, at_broker: bool = False) -> None:
         self.stubs = stubs
         self.listener = listener
         self._node_id = node_id

@@ -19,6 +19,7 @@ from mockraft.kafka_api.clock import Clock
 from mockraft.kafka_api.journal import Exchange, Journal
 from mockraft.kafka_api.journal.exchange import RequestT as Q
 from mockraft.kafka_api.journal.exchange import ResponseT as A
+from mockraft.kafka_api.listener import Observed
 from mockraft.server.complaints import Complaint
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import RunningQuorum
@@ -123,7 +124,9 @@ class SyncController(Facade):
     def strict(self, strict: bool) -> None: ...
     @property
     def journals(self) -> dict[int, Journal]:
-        """Journal of all nodes, including killed ones."""
+        """Journals of all controllers, killed ones included, and of the simulated brokers, by node id."""
+    def observe_broker(self, broker_id: int) -> Observed:
+        """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
     def mark(self) -> int:
         """Return the current position in the journals, for `since`."""
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
@@ -240,9 +243,6 @@ class SyncQuorum(Facade):
     It is in a thread of its own, and methods that wait block.
     """
     @property
-    def journals(self) -> dict[int, Journal]:
-        """Journal of all nodes, including killed ones."""
-    @property
     def running(self) -> RunningQuorum:
         """The running nodes by id. RuntimeError outside the `with` block."""
     @property
@@ -330,6 +330,11 @@ class SyncQuorum(Facade):
         """True if a request that matches no stub is unexpected; it is answered all the same."""
     @strict.setter
     def strict(self, strict: bool) -> None: ...
+    @property
+    def journals(self) -> dict[int, Journal]:
+        """Journals of all controllers, killed ones included, and of the simulated brokers, by node id."""
+    def observe_broker(self, broker_id: int) -> Observed:
+        """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
     def mark(self) -> int:
         """Return the current position in the journals, for `since`."""
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:

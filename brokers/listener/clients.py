@@ -83,7 +83,7 @@ class Clients(Listener[AnyApi, RequestContext]):
     def __init__(
         self, broker: BrokerView, limits: Limits, wake: Callable[[], None], observed: Observed | None = None
     ) -> None:
-        observed = observed or Observed(Journal(0, 0, node_id=broker.config.broker_id, at_broker=True))
+        observed = observed or Observed(Journal(0, 0, node_id=broker.config.broker_id))
         journal, listener = observed.journal, broker.config.listeners[0]
         journal.address = (listener.host, listener.port)
         super().__init__(

@@ -91,7 +91,7 @@ async def _serve(
             stop_after_stdin(stopped)
         undo.push_async_callback(running.stop)
         admin_url = ADMIN_OFF
-        if (settings := options["admin"]) is not None:
+        if (settings := options["admin"]) is not None and double is not None:
             try:
                 server = await admin.start(double, settings)
             except OSError as error:

@@ -35,8 +35,7 @@ class Journal:
 
     Switched off (`enabled` False) it keeps no further entries; it still counts and notifies its listeners. `numbers`
     gives the entries' ids; the nodes of a quorum, and simulated brokers, share them, so that ids order the events of
-    all. `at_broker`: it is a simulated broker's. `show_secrets` lets texts, JSON and captures of its entries have
-    secrets.
+    all. `show_secrets` lets texts, JSON and captures of its entries have secrets.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class Journal:
         numbers: Iterator[int] | None = None,
         *,
         show_secrets: bool = False,
-        at_broker: bool = False,
     ) -> None:
         self.entries_max = entries_max
         self.bytes_max = bytes_max
@@ -56,7 +54,8 @@ class Journal:
         self.api_name = api_name
         self.node_id = node_id
         self.show_secrets = show_secrets
-        self.at_broker = at_broker
+        self.at_broker = False
+        """True if it is a simulated broker's."""
         self.enabled = entries_max > 0
         self.address = ("127.0.0.1", 0)
         """The node's listening address, as (host, port)."""

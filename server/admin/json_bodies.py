@@ -65,7 +65,7 @@ class StrictRoute(APIRoute):
         """Return the handler of this route's requests."""
         handler = super().get_route_handler()
         known = sorted(_query_parameters(self.dependant))
-        has_body = "DELETE" not in self.methods or self.body_field is not None
+        has_body = "DELETE" not in (self.methods or ()) or self.body_field is not None
 
         async def serve(request: Request) -> Response:
             for name in request.query_params:

@@ -75,7 +75,7 @@ async def _match(
 ) -> Match | None:
     """Return the match of the query; None for everything. ProblemError for an unknown API."""
     names = [name for name in api or () if name]
-    if not names and client_id is broker_id is connection is None:
+    if not names and (client_id, broker_id, connection) == (None, None, None):
         return None
     try:
         return Match(names or None, client_id=client_id, broker_id=broker_id, connection=connection)
@@ -98,7 +98,7 @@ class Selection:
 
     double: Double
     node: int | None
-    match: Match | None
+    match: Matching | None
     after_id: int | None
     since_ms: int = 0
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.kafka_api.connections import sender, sender_by_client_id
-from mockraft.server.apis.registry import APIS
+from mockraft.server.api_modules import MODULES
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.fields import field_path, shown
 from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
@@ -97,7 +97,7 @@ class Match:
         return self._is_meant(received) and all(condition.test(received) for condition in self.conditions)
 
     def _is_meant(self, received: StubRequest) -> bool:
-        return received.broker < 0 or self.broker is not None or received.api_key not in APIS
+        return received.broker < 0 or self.broker is not None or received.api_key not in MODULES
 
     @cached_property
     def api_names(self) -> tuple[ApiName, ...]:
