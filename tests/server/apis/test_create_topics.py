@@ -147,8 +147,9 @@ def test_names_that_differ_in_dots_and_underscores_collide(three: Cluster) -> No
     (made,) = three.ask(request(topic("a.b_c", 1, 1))).topics
     assert made.error_code == 0
     text = "Topic 'a_b.c' collides with existing topic: a.b_c"
-    assert said(three.ask(request(topic("a_b.c", 1, 1), topic("plain", 1, 1)))) == [
+    assert said(three.ask(request(topic("a_b.c", 1, 1), topic("a.b_c", 1, 1), topic("plain", 1, 1)))) == [
         ("a_b.c", error_codes.INVALID_TOPIC_EXCEPTION, text),
+        ("a.b_c", error_codes.TOPIC_ALREADY_EXISTS, "Topic 'a.b_c' already exists."),
         ("plain", 0, None),
     ]
 

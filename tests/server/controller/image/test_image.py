@@ -80,7 +80,7 @@ def full_image(level: int = 30) -> Image:
                 "RegisterControllerRecord",
                 controller_id=3000,
                 incarnation_id=uuid(3),
-                end_points=[ControllerEndpoint(name="C", host="h", port=9093, security_protocol=0)],
+                end_points=[ControllerEndpoint(name="C", host="h", port=9093, security_protocol=3)],
                 features=[ControllerFeature(name="kraft.version", min_supported_version=0, max_supported_version=1)],
             )
         )
