@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from mockraft.kafka_api.api import OfRequest
 from mockraft.wire import api_keys, error_codes, messages
-from mockraft.wire.connection import Request, parse_request, read_response_body
+from mockraft.wire.connection import Request, parse_request, read_request_body, read_response_body
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -354,9 +354,18 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
         )
 
 
+UNANSWERED_ELEMENTS_MAX = 1 << 16
+"""Elements of a forwarded request without an answer; with more it stays in its Envelope."""
+
+
 def opened(envelope: Exchange[EnvelopeRequest, EnvelopeResponse]) -> Exchange:
-    """Return the exchange that an Envelope carries; the Envelope's own if no request in it can be read (KIP-590)."""
-    asked, lookup = envelope.request, envelope.messages
+    """Return the exchange that an Envelope carries; the Envelope's own if no request in it can be read (KIP-590).
+
+    One that was carried out can be; NOT_CONTROLLER is lifted out of its answer. Of one without an answer this is tried.
+    """
+    asked, lookup, code = envelope.request, envelope.messages, envelope.error_code
+    if code not in (None, error_codes.NONE, error_codes.NOT_CONTROLLER):
+        return envelope
     try:
         header = parse_request(asked.request_data, lookup)
         principal = read_principal(asked.request_principal)
@@ -365,7 +374,8 @@ def opened(envelope: Exchange[EnvelopeRequest, EnvelopeResponse]) -> Exchange:
             principal=f"{principal.type}:{principal.name}",
             token_authenticated=principal.token_authenticated,
         )
-        lookup.request(header.api_key).read_from(header.frame, header.api_version, header.body_offset)
+        if code is None:
+            read_request_body(header, lookup.request(header.api_key), UNANSWERED_ELEMENTS_MAX)
     except (WireError, ValueError):
         return envelope
     try:

@@ -162,7 +162,7 @@ def test_broker_is_identified_by_its_requests(rig: Any, request_body: Any, clien
 
 
 def test_every_scope_has_a_keyword() -> None:
-    numbers: dict[str, Json] = dict.fromkeys(("version", "brokerId", "connection", "node"), 1)
+    numbers: dict[str, Json] = dict.fromkeys(("version", "brokerId", "connection", "node", "broker"), 1)
     values = {**numbers, "api": "Fetch", "clientId": "c", "listener": "L", "principal": "User:a"}
     assert values.keys() == SCOPES.keys()
     assert Match.from_json(values).to_json() == values

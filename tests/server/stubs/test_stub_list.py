@@ -176,7 +176,7 @@ BOMB = "\n".join(["- &a0 [x]", *(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 20)}]" f
 """Ten lines that come to billions of values."""
 
 WRONG_FIELD = (
-    "stubs.yaml, line 3: stubs[0].match.brokrId: there is no match by 'brokrId'; did you mean brokerId?"
+    "stubs.yaml, line 3: stubs[0].match.brokrId: there is no match by 'brokrId'; did you mean brokerId or broker?"
     "; a field of the request goes into where"
 )
 
