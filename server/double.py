@@ -74,6 +74,10 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
+BROKER_JOURNAL_MAX = (2_000, 2 << 20)
+"""Entries and bytes of each simulated broker's journal at the most: there may be hundreds that fetch all the time."""
+
+
 class Double:
     """A running controller or quorum. `nodes` returns the running nodes by node id.
 
@@ -166,8 +170,8 @@ class Double:
 
     def observe_broker(self, broker_id: int) -> Observed:
         """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
-        config = self.leading.config
-        limits, ids = (config.journal_entries_max, config.journal_bytes_max), self.script.entry_ids
+        config, ids = self.leading.config, self.script.entry_ids
+        limits = map(min, (config.journal_entries_max, config.journal_bytes_max), BROKER_JOURNAL_MAX)
         made = Journal(*limits, node_id=broker_id, numbers=ids, show_secrets=config.show_secrets)
         journal = self._brokers_journals.setdefault(broker_id, made)
         journal.at_broker = True

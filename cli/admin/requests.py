@@ -194,7 +194,7 @@ def _line(exchange: dict[str, Any]) -> str:
 def _row(exchange: dict[str, Any]) -> tuple[object, ...]:
     broker_id = exchange.get("brokerId")
     answer = exchange.get("reason") or exchange.get("error") or "ok"
-    if exchange["servedBy"] != "controller":
+    if exchange["servedBy"] not in ("controller", "broker"):
         answer += f" by {exchange['servedBy']}"
     if exchange.get("unmatched"):
         answer += " UNEXPECTED"
@@ -205,7 +205,7 @@ def _row(exchange: dict[str, Any]) -> tuple[object, ...]:
         _time(exchange["receivedMs"]),
         f"{'via ' if exchange['forwarded'] else ''}{'-' if broker_id is None else broker_id}",
         exchange.get("clientId") or "-",
-        exchange["connection"],
+        f"{exchange['connection']}{' at broker ' + str(exchange['node']) if exchange['atBroker'] else ''}",
         f"{exchange['api']} v{exchange['apiVersion']}",
         answer,
         f"{exchange['tookUs'] / 1000:.3f}",

@@ -77,8 +77,9 @@ async def _match(
     names = [name for name in api or () if name]
     if not names and (client_id, broker_id, connection) == (None, None, None):
         return None
+    anywhere = {"gte": -1}  # at simulated brokers too, as without a condition
     try:
-        return Match(names or None, client_id=client_id, broker_id=broker_id, connection=connection)
+        return Match(names or None, client_id=client_id, broker_id=broker_id, connection=connection, broker=anywhere)
     except StubError as unknown:
         raise ProblemError(422, str(unknown), parameter="api") from None
 

@@ -72,8 +72,7 @@ class Match:
     of them) or an object of operators (`{"gte": 5}`); a version may be `{"min": 1, "max": 2}`. `where` has such
     conditions by the path of a request's field (`currentMetadataOffset`, `features[].name`). Raises StubError.
 
-    A request that clients send to simulated brokers and these, or others, to controllers, such as CreateTopics or
-    Fetch, is a controller's unless `broker` says otherwise.
+    It is about requests to controllers, and to simulated brokers if `broker` is given, or if only those serve the API.
     """
 
     api: ApiName | Iterable[ApiName] | None = None
@@ -97,7 +96,8 @@ class Match:
         return self._is_meant(received) and all(condition.test(received) for condition in self.conditions)
 
     def _is_meant(self, received: StubRequest) -> bool:
-        return received.broker < 0 or self.broker is not None or received.api_key not in MODULES
+        is_brokers_own = bool(self.api_names) and received.api_key not in MODULES
+        return received.broker < 0 or self.broker is not None or is_brokers_own
 
     @cached_property
     def api_names(self) -> tuple[ApiName, ...]:

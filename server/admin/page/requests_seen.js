@@ -20,6 +20,7 @@ const SLOW_ON_PURPOSE = "Fetch";
  * @property {string | null} clientId
  * @property {number | null} brokerId
  * @property {boolean} forwarded
+ * @property {boolean} atBroker
  * @property {string} servedBy
  * @property {string | null} matched
  * @property {boolean} unmatched
@@ -34,10 +35,13 @@ const SLOW_ON_PURPOSE = "Fetch";
 export const lineKey = (line) => String(line.id);
 
 /** True if a stub answered or changed the controller's answer. @param {Line} line */
-export const isStubbed = (line) => line.servedBy !== "controller" || line.matched !== null;
+export const isStubbed = (line) => !["controller", "broker"].includes(line.servedBy) || line.matched !== null;
 
 /** @param {Line} line */
-export const answeredBy = (line) => (line.servedBy === "controller" && line.matched ? `controller via ${line.matched}` : line.servedBy);
+export const answeredBy = (line) => {
+  const server = line.atBroker && line.servedBy === "broker" ? `broker ${line.node}` : line.servedBy;
+  return line.matched && !server.startsWith("stub ") ? `${server} via ${line.matched}` : server;
+};
 
 class RequestsSeen {
   constructor() {
