@@ -74,8 +74,9 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-BROKER_JOURNAL_MAX = (2_000, 2 << 20)
-"""Entries and bytes of each simulated broker's journal at the most: there may be hundreds that fetch all the time."""
+BROKER_JOURNAL_ENTRIES_MAX = 2_000
+BROKER_JOURNAL_BYTES_MAX = 2 << 20
+"""Bounds of each simulated broker's journal: there may be hundreds that fetch all the time."""
 
 
 class Double:
@@ -171,8 +172,13 @@ class Double:
     def observe_broker(self, broker_id: int) -> Observed:
         """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
         config, ids = self.leading.config, self.script.entry_ids
-        limits = map(min, (config.journal_entries_max, config.journal_bytes_max), BROKER_JOURNAL_MAX)
-        made = Journal(*limits, node_id=broker_id, numbers=ids, show_secrets=config.show_secrets)
+        made = Journal(
+            min(config.journal_entries_max, BROKER_JOURNAL_ENTRIES_MAX),
+            min(config.journal_bytes_max, BROKER_JOURNAL_BYTES_MAX),
+            node_id=broker_id,
+            numbers=ids,
+            show_secrets=config.show_secrets,
+        )
         journal = self._brokers_journals.setdefault(broker_id, made)
         journal.at_broker = True
 
