@@ -92,7 +92,7 @@ def clients_of_librdkafka() -> set[Path]:
     """The main threads of librdkafka's clients in this process."""
     found = set()
     for name in Path("/proc/self/task").glob("*/comm"):
-        with suppress(FileNotFoundError):  # it has ended
+        with suppress(OSError):  # it has ended: no such file, or no such process
             if name.read_text().startswith("rdk:main"):
                 found.add(name)
     return found
