@@ -154,7 +154,8 @@ async def _start_brokers(
     from mockraft.brokers.listener.client_listener import ListenerError
 
     addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
-    config, messages = next(iter(nodes.values())).config, next(iter(nodes.values())).node.messages
+    first = next(iter(nodes.values()))
+    config, messages = first.config, first.node.messages
     security = config.own_client_security
     racks, port = dict.fromkeys(range(1, options["brokers"] + 1)), options["brokers_port"]
     try:

@@ -70,8 +70,8 @@ class StrictRoute(APIRoute):
         async def serve(request: Request) -> Response:
             for name in request.query_params:
                 if name not in known:
-                    text = f"there is no query parameter {name}; {did_you_mean(name, known)}" if known else None
-                    raise ProblemError(422, text or f"{name}: this operation has no query parameters", parameter=name)
+                    near = did_you_mean(name, known) if known else "this operation has none"
+                    raise ProblemError(422, f"there is no query parameter {name}; {near}", parameter=name)
             if not has_body and await request.body():
                 raise ProblemError(422, "this operation has no body: use its query parameters", pointer="#")
             return await handler(_StrictRequest(request.scope, request.receive))

@@ -84,7 +84,7 @@ class RequestCounts:
     def _count(self, entry: Entry) -> None:
         if entry.__class__ is not Exchange:
             return
-        wire = entry if entry.envelope is None else entry.envelope
+        wire = entry.envelope or entry
         self.received_bytes += len(wire.request_frame) + 4
         self.sent_bytes += len(wire.response_frame)
         frame = entry.response_frame

@@ -99,10 +99,9 @@ class Names:
         message = from_json(request_class(step.api), body, step.version)
         if step.principal is None:
             return message, step.version
-        kind, _, name = step.principal.partition(":")
         envelope = EnvelopeRequest(
             request_data=write_request(message, step.version, 0, "fuzz")[4:],
-            request_principal=write_principal(f"{kind}:{name}"),
+            request_principal=write_principal(step.principal),
             client_host_address=LOOPBACK,
         )
         return envelope, 0

@@ -60,8 +60,8 @@ def main() -> int:
     if judge.failed:
         print(*judge.failed, "the tests must pass before mutants can be judged", sep="\n", file=sys.stderr)
         return 2
-    if not judge.killed:
-        print("no test noticed any mutant: the tests do not run the changed code", file=sys.stderr)
+    if not judge.killed + judge.counts[MutantVerdict.SURVIVED]:
+        print("no mutant was tried: no test runs the code, or none could be put in place", file=sys.stderr)
         return 2
     print(f"\n{len(judge.survivors)} survivors:", *judge.survivors, sep="\n")
     percent = 100 * judge.killed / judge.counted
