@@ -181,6 +181,7 @@ class Double:
         )
         journal = self._brokers_journals.setdefault(broker_id, made)
         journal.at_broker = True
+        journal.topic_name = self._topic_name
 
         def scripts(listener: AnyListener) -> ScriptedRequests | None:
             if not self.script.stubs.is_armed:
@@ -188,6 +189,10 @@ class Double:
             return ScriptedRequests(self.script.stubs, listener, broker_id, at_broker=True)
 
         return Observed(journal, scripts, self.script.stubs.on_release)
+
+    def _topic_name(self, topic_id: bytes) -> str | None:
+        names = (journal.topic_name(topic_id) for journal in self._controllers_journals().values())
+        return next(filter(None, names), None)
 
     def mark(self) -> int:
         """Return the current position in the journals, for `since`."""

@@ -27,6 +27,7 @@ from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.message import Message
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
+from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:
     import random
@@ -134,6 +135,7 @@ class Node(Listener[AnyApi, RequestContext]):
                 messages=config.overlay or messages,
             )
         )
+        self.journal.topic_name = self._topic_name
         self._next_controller_tick_ms = 0
         self._quorum = QuorumRequests(controller)
         self._next_quorum_poll_ms = 0
@@ -148,6 +150,12 @@ class Node(Listener[AnyApi, RequestContext]):
     def context(self, header: Request, client: Client, now_ms: int) -> RequestContext:
         """Return the context of a request."""
         return RequestContext(header, client, now_ms, self.apis)
+
+    def _topic_name(self, topic_id: bytes) -> str | None:
+        if topic_id == CLUSTER_METADATA_ID:
+            return CLUSTER_METADATA
+        topic = self.controller.image.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
 
     def answer(self, request: PendingRequest[AnyApi, RequestContext]) -> Result:
         """Call the request's handler."""

@@ -20,6 +20,7 @@ from mockraft.kafka_api.listener import AnyListener
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.stubs.action import AnswerPlan
 from mockraft.server.stubs.actions import Blackhole
+from mockraft.server.stubs.entities import Taken
 from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
@@ -51,6 +52,7 @@ class ScriptedRequest:
     carried: ScriptedRequest | None = None
     plan: AnswerPlan = field(init=False)
     _call: int = field(init=False)
+    _refused: Taken | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.plan = _PASS if self.stub is None else self.stub.plan
@@ -93,6 +95,15 @@ class ScriptedRequest:
         plan, request = self.plan, self.request
         for change in plan.request_changes:
             change(request.body)
+        if plan.refusal is not None and plan.entities is not None:
+            self._refused = plan.entities.of(request.body, self.received.api_version, self.received.topic_name)
+            if self._refused is not None and not self._refused.lists:
+                request.ctx.refused_with = plan.refusal.error_code
+                return self._delayed(request.api.error(request.body, *plan.refusal), now_ms)
+            if self._refused is not None:
+                self._refused.remove()
+                if hasattr(request.body, "max_wait_ms"):
+                    request.body.max_wait_ms = 0  # with an error Kafka answers a fetch at once
         if plan.respond is not None:
             request.ctx.refused_with = plan.refused_with
             return self._delayed(plan.respond(request.api, self.received), now_ms)
@@ -108,11 +119,14 @@ class ScriptedRequest:
         return response.then(self._follow)
 
     def _delayed(self, response: Message | bytes, now_ms: int) -> Result:
-        if self.plan.response_changes and isinstance(response, Message) and response is not NOTHING:
-            api = self.request.api
-            version = api.answered_version(self.received.api_version)
+        refused, refusal = self._refused, self.plan.refusal
+        if (self.plan.response_changes or refused is not None) and response is not NOTHING and response != b"":
+            api, version = self.request.api, self._version
             # A copy: a handler's response may be shared with other requests.
-            changed: Message = api.response.read(response.write(version), version)
+            written = response.write(version) if isinstance(response, Message) else response
+            changed: Message = api.response.read(written, version)
+            if refused is not None and refusal is not None:
+                refused.refuse(changed, refusal)
             for change in self.plan.response_changes:
                 given = change(changed)
                 changed = changed if given is None else given
@@ -264,6 +278,7 @@ class ScriptedRequests:
             connection.sender_of(body),
             body,
             self._broker,
+            self.listener.journal.topic_name,
         )
 
     def _match(self, received: StubRequest) -> tuple[Stub | None, Exception | None]:

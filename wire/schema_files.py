@@ -49,7 +49,10 @@ NO_VERSIONS = Versions(0, -1)
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field of a struct. `kind` is the type (of one element, for an array); `struct` is set for structs."""
+    """One field of a struct. `kind` is the type (of one element, for an array); `struct` is set for structs.
+
+    `entity_type` is what it names in Kafka's words (`topicName`), empty for nothing.
+    """
 
     name: str
     json_name: str
@@ -64,6 +67,7 @@ class FieldSpec:
     flexible: Versions
     ignorable: bool
     about: str
+    entity_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,4 +171,5 @@ def _field(tree: dict[str, Any], flexible: Versions, common: dict[str, Any], kno
         flexible=Versions.parse(tree["flexibleVersions"]) if "flexibleVersions" in tree else flexible,
         ignorable=tree.get("ignorable", False),
         about=tree.get("about", ""),
+        entity_type=tree.get("entityType", ""),
     )

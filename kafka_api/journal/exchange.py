@@ -17,6 +17,8 @@ from mockraft.wire.principals import read_principal
 from mockraft.wire.redaction.messages import masked, masked_request, masked_response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mockraft.kafka_api.api import Client
     from mockraft.wire.json_form import Tree
     from mockraft.wire.message import Message, MessageLookup
@@ -126,14 +128,19 @@ class Answer(NamedTuple):
     reason: str | None = None
 
 
+def no_topic_name(topic_id: bytes) -> str | None:
+    """Return None: no topic is known."""
+    return None
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Exchange(OfRequest, Generic[RequestT, ResponseT]):
     """One request and its answer; type checkers know their classes where a request class selected it.
 
     Times are milliseconds of the controller's clock; `took_us` is the time to the answer in microseconds. The journal
-    sets `id`, which numbers all nodes' entries from 1, `node_id`, `at_broker` (that is a simulated broker's id), and
-    `show_secrets`. The frames, `request` and
-    `response` have the real values; texts, JSON and the `shown_…` properties have them only if `show_secrets` is True.
+    sets `id`, which numbers all nodes' entries from 1, `node_id`, `at_broker` (that is a simulated broker's id),
+    `show_secrets`, and `topic_name`, which knows topics' names by their ids. The frames, `request` and `response` have
+    the real values; texts, JSON and the `shown_…` properties have them only if `show_secrets` is True.
     `messages` has the message classes. The token of SaslAuthenticate is removed from the request.
 
     A request that a broker forwarded has the client that the broker names, and `envelope`, the exchange on the wire.
@@ -151,6 +158,7 @@ class Exchange(OfRequest, Generic[RequestT, ResponseT]):
     at_broker: bool = field(default=False, init=False)
     show_secrets: bool = field(default=False, init=False)
     envelope: Exchange[EnvelopeRequest, EnvelopeResponse] | None = field(default=None, init=False)
+    topic_name: Callable[[bytes], str | None] = field(default=no_topic_name, init=False)
 
     @property
     def bytes_held(self) -> int:

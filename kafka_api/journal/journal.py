@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange, opened
+from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange, no_topic_name, opened
 from mockraft.wire import api_keys
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Journal:
         self.show_secrets = show_secrets
         self.at_broker = False
         """True if it is a simulated broker's."""
+        self.topic_name: Callable[[bytes], str | None] = no_topic_name
+        """Returns the name of the topic with an id, None for an unknown one."""
         self.enabled = entries_max > 0
         self.address = ("127.0.0.1", 0)
         """The node's listening address, as (host, port)."""
@@ -182,6 +184,8 @@ class Journal:
         entry.id, entry.node_id = number, self.node_id
         if self.at_broker:
             entry.at_broker = True
+        if isinstance(entry, Exchange):
+            entry.topic_name = self.topic_name
         if self.show_secrets and not isinstance(entry, BrokenTick):
             entry.show_secrets = True
         if self.enabled:

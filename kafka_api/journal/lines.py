@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange
@@ -44,6 +44,9 @@ _NOT_SIGNIFICANT = frozenset(
         "timeout_ms",
     )
 )
+
+_NAMES = ("name", "topic", "topic_name", "topic_id", "group_id", "transactional_id", "resource_name", "feature")
+"""Fields by which an element of a list is named, the first that is set."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,8 @@ def _exchange(entry: Exchange) -> EntryText:
         fields = list(significant_fields(entry.shown_request))
     except WireError:
         fields = [("request", "unreadable")]
-    asked = [f"{entry.api} v{entry.api_version}", *(_field_text(name, value) for name, value in fields[:FIELDS_MAX])]
+    texts = (_field_text(name, value, entry.topic_name) for name, value in fields[:FIELDS_MAX])
+    asked = [f"{entry.api} v{entry.api_version}", *texts]
     answer = _answer(entry)
     took_ms = entry.answered_ms - entry.received_ms
     outcome = [f"→ {answer}"]
@@ -197,13 +201,19 @@ def _answer(entry: Exchange) -> str:
     if not entry.response_frame:
         return f"ok{why}"
     values = [
-        _field_text(name, value) for name, value in significant_fields(entry.shown_response) if type(value) is bool
+        _field_text(name, value, entry.topic_name)
+        for name, value in significant_fields(entry.shown_response)
+        if type(value) is bool
     ]
     return " ".join(["ok", *values[:FIELDS_MAX]]) + why
 
 
 def significant_fields(message: Struct) -> Iterator[tuple[str, object]]:
-    """Yield the fields that differ from their defaults as (name in JSON, value); of a list its one element or size."""
+    """Yield the fields that differ from their defaults as (name in JSON, value).
+
+    Of a list this is its one element, else the names of its elements as a tuple (a topic without one by its id), or its
+    size as a list of one number.
+    """
     usual = with_constructor(type(message))()
     for name in field_names(type(message)):
         value = getattr(message, name)
@@ -214,16 +224,30 @@ def significant_fields(message: Struct) -> Iterator[tuple[str, object]]:
         if isinstance(value, Struct):
             yield from significant_fields(value)
         elif value != CLUSTER_METADATA_ID:
-            yield camel(name), f"[{len(value)}]" if isinstance(value, list) else value
+            yield camel(name), _names(value) or f"[{len(value)}]" if isinstance(value, list) else value
 
 
-def _field_text(name: str, value: object) -> str:
+def _names(elements: list[object]) -> tuple[str | bytes, ...]:
+    """Return the names of all elements of a list, or nothing."""
+    named = (next(filter(None, (getattr(each, name, None) for name in _NAMES)), each) for each in elements)
+    found = tuple(each for each in named if isinstance(each, str | bytes))
+    return found if len(found) == len(elements) else ()
+
+
+def _field_text(name: str, value: object, topic_name: Callable[[bytes], str | None]) -> str:
     if value is True:
         return name
-    if isinstance(value, bytes):
-        value = text_of(value) if len(value) == 16 else f"{len(value)} bytes"
-    text = "false" if value is False else str(value)
+    if isinstance(value, tuple):
+        text = ",".join(_text(each, topic_name) for each in value)
+    else:
+        text = "false" if value is False else _text(value, topic_name)
     return f"{name}={text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + '…'}"
+
+
+def _text(value: object, topic_name: Callable[[bytes], str | None]) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    return topic_name(value) or text_of(value) if len(value) == 16 else f"{len(value)} bytes"
 
 
 def _time(at_ms: int, since_ms: int) -> str:

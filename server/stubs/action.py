@@ -13,14 +13,12 @@ from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
     from mockraft.kafka_api.api import Api
-    from mockraft.server.stubs.match import StubRequest
+    from mockraft.server.stubs.entities import Refusal, Selection
+    from mockraft.server.stubs.match import Match, StubRequest
     from mockraft.wire.json_form import Json, Tree
 
 Resolver = Callable[[int, "StubRequest"], Sequence["Action"]]
 """Return the actions for a call, given its number (from 1) and the request."""
-
-Keys = frozenset[int]
-"""API keys that a stub is about; empty for any."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ class Action:
         """Return a per-stub resolver that keeps state between calls."""
         return lambda number, received: (self,)
 
-    def check(self, keys: Keys) -> None:
-        """Check that the action fits the stub's APIs. Raise StubError that names the field that does not."""
+    def check(self, match: Match) -> None:
+        """Check that the action fits the requests of the stub. Raise StubError that names the field that does not."""
 
     def to_json(self) -> Tree:
         """Return the action's shortest JSON."""
@@ -65,7 +63,7 @@ class AnswerPlan:
     1. `held_by`: nothing is answered to this connection or client until it is released.
     2. `delays_before` pass, `request_changes` are made.
     3. `respond` makes the response (`refused_with` is its error code, if any); without it the controller does, if it
-    `passes`.
+    `passes`. With `refusal` it does so for what the match's `entities` do not select: these are refused.
     4. `response_changes` are made, `delays` pass, the response is written, `frame_edits` are made on its bytes.
     5. They are sent if `is_sent`, and the connection ends as `end` says: "" for not at all, "close" or "reset".
 
@@ -75,8 +73,9 @@ class AnswerPlan:
     `varies` has to be `resolved` for each request first.
     """
 
-    def __init__(self, actions: Sequence[Action]) -> None:
+    def __init__(self, actions: Sequence[Action], entities: Selection | None = None) -> None:
         self.actions = tuple(actions)
+        self.entities = entities
         self._resolvers: list[Resolver] | None = None
         self.varies = False
         self.held_by = ""
@@ -85,6 +84,7 @@ class AnswerPlan:
         self.passes = False
         self.respond: Respond | None = None
         self.refused_with = 0
+        self.refusal: Refusal | None = None
         self.raw: bytes | None = None
         self.response_changes: list[Callable[[Message], Message | None]] = []
         self.delays: list[Callable[[int], int]] = []
@@ -104,7 +104,7 @@ class AnswerPlan:
                 self.is_sent = False
             elif self.is_sent and not self.held_by:
                 self.passes = True
-        is_edited = bool(self.request_changes or self.response_changes or self.frame_edits or self.end)
+        is_edited = bool(self.request_changes or self.refusal or self.response_changes or self.frame_edits or self.end)
         self.is_untouched = self.passes and self.is_sent and not is_edited
 
     @property
@@ -116,7 +116,8 @@ class AnswerPlan:
         """Return the plan for the call of this number, from 1."""
         if self._resolvers is None:
             self._resolvers = [action.resolver() for action in self.actions]
-        plan = AnswerPlan([each for resolve in self._resolvers for each in resolve(number, received)])
+        actions = [each for resolve in self._resolvers for each in resolve(number, received)]
+        plan = AnswerPlan(actions, self.entities)
         if plan.varies:
             raise StubError("the action of an answer cannot be `answers` itself")
         return plan

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mockraft.server.stubs.action import Action, AnswerPlan, Keys, Resolver
+from mockraft.server.stubs.action import Action, AnswerPlan, Resolver
+from mockraft.server.stubs.entities import Refusal
 from mockraft.server.stubs.errors import StubError, read_parameters, unknown
 from mockraft.server.stubs.fields import FieldPath, error_code, field_path, message_from_tree, shown
 from mockraft.server.stubs.frame_edits import (
@@ -34,7 +35,7 @@ from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
     from mockraft.kafka_api.api import Api
-    from mockraft.server.stubs.match import StubRequest
+    from mockraft.server.stubs.match import Match, StubRequest
     from mockraft.wire.json_form import Json, Tree
 
 EXHAUSTED = ("stick", "passThrough")
@@ -63,12 +64,18 @@ class PassThrough(Action):
 
 @dataclass(frozen=True)
 class InjectError(Action):
-    """Answer with an error in the API's error form; the controller does not see the request."""
+    """Answer with an error in the API's error form; the controller does not see the request.
+
+    If the match selects entities, the error is for these only, and the controller sees the request without them.
+    """
 
     error: str | int
     message: str | None = None
     name = "injectError"
-    summary = "An error in the API's own error form; the controller does not see the request."
+    summary = (
+        "An error in the API's own error form; the controller does not see the request. If the match selects a topic, "
+        "group or another entity, the error is for that alone, and the controller sees the rest."
+    )
     example = "NOT_CONTROLLER"
     main = "error"
     takes_whole = True
@@ -78,10 +85,19 @@ class InjectError(Action):
             raise StubError(f"expected a text, got {self.message!r}", "message")
         assert error_code(self.error, "") is not None
 
+    def check(self, match: Match) -> None:
+        """Check that the responses can refuse the selected entities alone."""
+        if match.selection is not None:
+            for key in match.api_keys:
+                match.selection.check_refusal(key)
+
     def extend(self, plan: AnswerPlan) -> None:
         """Answer with the API's error form."""
         plan.take_answer()
         code, message = error_code(self.error, ""), self.message
+        if plan.entities is not None:
+            plan.refusal, plan.passes = Refusal(code, message), True
+            return
         plan.refused_with = code
         plan.respond = lambda api, received: api.error(received.request, code, message)
 
@@ -106,12 +122,12 @@ class Answer(Action):
             except (TypeError, WireError) as wrong:
                 raise StubError(str(wrong), "body") from wrong
 
-    def check(self, keys: Keys) -> None:
+    def check(self, match: Match) -> None:
         """Check a tree of fields against the response of the stub's API."""
         if isinstance(self.body, Mapping):
-            if not keys:
+            if not match.api_keys:
                 raise StubError("the match must name the API of this answer")
-            for key in keys:
+            for key in match.api_keys:
                 message_from_tree(messages.response(key), self.body)
 
     def extend(self, plan: AnswerPlan) -> None:
@@ -149,12 +165,12 @@ class Change(Action):
         if not self.request and not self.response:
             raise StubError("nothing to change: give request, response or both")
 
-    def check(self, keys: Keys) -> None:
+    def check(self, match: Match) -> None:
         """Check that each field exists in every API that the stub is about."""
         for side, of_api in (("request", messages.request), ("response", messages.response)):
             change = getattr(self, side)
             for path, value in () if callable(change) else change.items():
-                for key in keys:
+                for key in match.api_keys:
                     try:
                         field_path(of_api(key), path).value(value)
                     except StubError as wrong:
@@ -275,14 +291,14 @@ class Answers(Action):
         plan.take_answer()
         plan.varies = True
 
-    def check(self, keys: Keys) -> None:
+    def check(self, match: Match) -> None:
         """Check the answers that are known beforehand against the APIs."""
         for index, value in enumerate(self.values if isinstance(self.values, list | tuple) else ()):
             if callable(value) or isinstance(value, BaseException):
                 continue
             try:
                 for action in as_actions(value):
-                    action.check(keys)
+                    action.check(match)
             except StubError as wrong:
                 raise wrong.within(f"[{index}]") from None
 

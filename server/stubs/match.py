@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.kafka_api.connections import sender, sender_by_client_id
+from mockraft.kafka_api.journal.exchange import no_topic_name
 from mockraft.server.api_modules import MODULES
+from mockraft.server.stubs.entities import ENTITIES, Selection, TopicName
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.fields import field_path, shown
 from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
@@ -50,6 +52,7 @@ class StubRequest:
     broker_id: int
     request: Message
     broker: int = -1
+    topic_name: TopicName = no_topic_name
 
 
 RequestTest = Callable[[StubRequest], bool]
@@ -73,6 +76,9 @@ class Match:
     conditions by the path of a request's field (`currentMetadataOffset`, `features[].name`). Raises StubError.
 
     It is about requests to controllers, and to simulated brokers if `broker` is given, or if only those serve the API.
+
+    From `topic` on, a condition selects entities that the request names, one or more of them, as in `entities`: the
+    request matches, and an error of the stub is for these alone. Several of them select in one place: partition 1 of b.
     """
 
     api: ApiName | Iterable[ApiName] | None = None
@@ -84,6 +90,15 @@ class Match:
     node: object = None
     principal: object = None
     broker: object = None
+    topic: object = None
+    partition: object = None
+    group: object = None
+    transactional_id: object = None
+    producer_id: object = None
+    resource: object = None
+    directory: object = None
+    feature: object = None
+    user: object = None
     where: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -120,7 +135,25 @@ class Match:
             found.append(Condition("api", wanted, lambda received: received.api_key in keys, _api))
         for name, expected in self._scopes().items():
             found.append(_scope(name, expected))
+        if self.selection is not None:
+            found.append(self._of_entities(self.selection))
         return (*found, *(_where(path, expected, self.api_keys) for path, expected in where.items()))
+
+    @cached_property
+    def selection(self) -> Selection | None:
+        """The entities that it selects, None if it selects none. Raise StubError."""
+        tests = {}
+        for name, expected in self._entities().items():
+            convert = _integer if ENTITIES[name].is_number else _text
+            tests[name] = predicate(expected, partial(convert, name=name), camel(name))
+        if not tests:
+            return None
+        selection = Selection(tests)
+        for key in self.api_keys:
+            selection.check(key)
+        if not self.api and not any(map(selection.is_in, api_keys.NAMES)):
+            raise StubError(f"no request names {selection} in one place")
+        return selection
 
     def is_on_secret(self, path: str) -> bool:
         """Return True if the condition on the field at a path may be on a secret, so that texts do not quote it."""
@@ -147,7 +180,7 @@ class Match:
         tree: Tree = {}
         if self.api:
             tree["api"] = self.api_names[0] if len(self.api_names) == 1 else list(self.api_names)
-        tree |= {camel(name): shown(expected) for name, expected in self._scopes().items()}
+        tree |= {camel(name): shown(expected) for name, expected in (self._scopes() | self._entities()).items()}
         where: dict[str, object] = {
             path: expected if show_secrets or not self.is_on_secret(path) else HIDDEN
             for path, expected in self.where.items()
@@ -170,6 +203,19 @@ class Match:
         """Return the match with more conditions, as keywords of `stub`."""
         scopes, where = keywords(conditions, self)
         return replace(self, api=self.api, where=where, **scopes)
+
+    def _entities(self) -> dict[str, object]:
+        return {name: value for name in ENTITIES if (value := getattr(self, name)) is not None}
+
+    def _of_entities(self, selection: Selection) -> Condition:
+        def test(received: StubRequest) -> bool:
+            return selection.of(received.request, received.api_version, received.topic_name) is not None
+
+        def actual(received: StubRequest) -> object:
+            return selection.named(received.request, received.api_version, received.topic_name)
+
+        given = self._entities()
+        return Condition(str(selection), next(iter(given.values())) if len(given) == 1 else given, test, actual)
 
     def _scopes(self, *, pure: bool = False) -> dict[str, object]:
         given = {name: value for name in _SCOPES if (value := getattr(self, name)) is not None}
@@ -207,7 +253,7 @@ def keywords(given: Mapping[str, object], match: Match | None = None) -> tuple[d
         path = names if operator else [*names, last]
         value = expected if operator is None else {operator: expected}
         name = ".".join(map(camel, path))
-        into, key = (parts, path[0]) if len(path) == 1 and path[0] in _SCOPES else (where, name)
+        into, key = (parts, path[0]) if len(path) == 1 and path[0] in _KEYWORDS else (where, name)
         before = into.get(key)
         into[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
     return parts, where
@@ -229,6 +275,7 @@ class ExchangeRequest(StubRequest):
         self.node = exchange.node_id
         self.broker = exchange.node_id if exchange.at_broker else -1
         self.principal = exchange.principal
+        self.topic_name = exchange.topic_name
 
     def __getattr__(self, name: str) -> Message | int:
         if name == "request":
@@ -292,7 +339,13 @@ _SCOPES: dict[str, tuple[str, Callable[[object, str], object], str]] = {
     "broker": ("broker", _integer, "id of the simulated broker that received it"),
 }
 
-SCOPES = {"api": "name or number of the API"} | {camel(name): summary for name, (_, _, summary) in _SCOPES.items()}
+_KEYWORDS = _SCOPES.keys() | ENTITIES.keys()
+
+SCOPES = (
+    {"api": "name or number of the API"}
+    | {camel(name): summary for name, (_, _, summary) in _SCOPES.items()}
+    | {camel(name): f"{each.summary} that the request names" for name, each in ENTITIES.items()}
+)
 """Request properties that can be matched besides the fields, with descriptions."""
 
 

@@ -106,10 +106,10 @@ class Stub:
 
     def __post_init__(self) -> None:
         try:
-            self.plan = AnswerPlan(self.actions)
+            self.plan = AnswerPlan(self.actions, self.match.selection)
             for index, action in enumerate(self.actions):
                 try:
-                    action.check(self.match.api_keys)
+                    action.check(self.match)
                 except StubError as wrong:
                     raise wrong.within(action.name).within(f"[{index}]") from None
         except StubError as wrong:
@@ -181,7 +181,10 @@ class Stub:
         return self._with(actions=(*self.actions, *actions_from_json(actions)))
 
     def inject_error(self, error: str | int, message: str | None = None) -> Stub:
-        """Answer with an error in the API's error form."""
+        """Answer with an error in the API's error form, or with one for the entities that the match selects.
+
+        `stub("CreateTopics", topic="b").inject_error("POLICY_VIOLATION")` refuses b; other topics are created.
+        """
         return self.then(InjectError(error, message))
 
     def answer(self, body: object = None, /, **fields: object) -> Stub:
@@ -344,7 +347,9 @@ def stub(
     """Return a stub for requests of an API, of one of several, or of any; without actions the controller answers.
 
     Every condition may be one value, a list (one of them) or an object of operators; so may `where`'s, by field path.
-    Further keywords are fields of the request, with `__` before an operator or a nested field:
+    Keywords may select entities that a request names (topic, partition, group, transactional_id, producer_id, resource,
+    directory, feature, user): an error is for these alone. Further keywords are fields of the request, with `__` before
+    an operator or a nested field:
 
         stub("BrokerHeartbeat", broker_id=1, want_fence=True, current_metadata_offset__gte=5).times(2).drop()
 
