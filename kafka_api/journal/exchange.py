@@ -418,10 +418,10 @@ def first_error(message: object) -> int:
         return next((code for code in map(first_error, message) if code != error_codes.NONE), error_codes.NONE)
     if not isinstance(message, Struct):
         return error_codes.NONE
-    own = int(getattr(message, "error_code", error_codes.NONE))
-    if own != error_codes.NONE:
-        return own
-    return first_error([getattr(message, name) for name in field_names(type(message))])
+    names = field_names(type(message))
+    # AddPartitionsToTxn says partition_error_code.
+    own = next((code for name in names if name.endswith("error_code") and (code := getattr(message, name))), None)
+    return first_error([getattr(message, name) for name in names]) if own is None else int(own)
 
 
 def without_secrets(request: Request) -> Request:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from mockraft.server.stubs.errors import StubError
+from mockraft.server.stubs.predicates import Test
 from mockraft.wire import messages
 from mockraft.wire.api_keys import name
 from mockraft.wire.message import Message, Struct, field_names, item_class
@@ -25,7 +26,8 @@ from mockraft.wire.names import camel
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 from mockraft.wire.uuids import text_of
 
-Test: TypeAlias = Callable[[Any], bool]
+Part: TypeAlias = "Struct | int | str | bytes"
+"""A request, a struct in it, or an element of a list."""
 
 TopicName: TypeAlias = Callable[[bytes], "str | None"]
 """Return the name of the topic with an id, None for an unknown one."""
@@ -71,7 +73,7 @@ _COORDINATOR_TYPES: Final = {"group": 0, "transactional_id": 1}
 """FindCoordinatorRequest.CoordinatorType: whose coordinator a key is about."""
 
 _NO_VALUE: Final = dict.fromkeys(
-    ("base_offset", "log_append_time_ms", "high_watermark", "low_watermark", "node_id"), -1
+    ("base_offset", "log_append_time_ms", "high_watermark", "low_watermark", "node_id", "port"), -1
 )
 """What Kafka puts into the fields of a result with an error whose default in the spec is another."""
 
@@ -79,14 +81,15 @@ _NO_VALUE: Final = dict.fromkeys(
 class Listed(NamedTuple):
     """A list of a request: `shape` is that of an element, `results` the list of the response, empty for none.
 
-    `keys` are the fields that an element (its own value, for an empty name) and its result have in common.
-    `has_errors`: a response can say that one element is refused.
+    `keys` are the fields that an element (its own value, for an empty name) and its result have in common, `errors` the
+    fields of a result for an error code and its message. `has_errors`: a response can say that an element is refused.
     """
 
     asked: str
     shape: Shape
     results: str
     keys: tuple[tuple[str, str], ...]
+    errors: tuple[str, ...]
     has_errors: bool
 
 
@@ -106,7 +109,7 @@ class Shape(NamedTuple):
         """The entities in its own fields."""
         return frozenset(entity for entity, _ in self.own)
 
-    def value(self, part: Any, entity: str, topic_name: TopicName) -> object:
+    def value(self, part: Part, entity: str, topic_name: TopicName) -> object:
         """Return what a struct, or a value, names as this entity; the name of a topic also if it has the id."""
         for each, attribute in self.own:
             value = getattr(part, attribute) if attribute else part
@@ -135,7 +138,7 @@ def shape_of(api_key: int, version: int | None = None) -> Shape:
 
 
 def _shape(asked: StructSpec, answered: StructSpec | None, version: int | None, within: str = "") -> Shape:
-    fields = [each for each in asked.fields if version is None or each.versions.covers(version)]
+    fields = _fields(asked, version)
     own = tuple((entity, each.attribute) for each in fields if not each.is_array for entity in _entities(each, within))
     lists = []
     for each in fields:
@@ -149,10 +152,16 @@ def _shape(asked: StructSpec, answered: StructSpec | None, version: int | None, 
         if each.struct is not None:
             inner = _shape(each.struct, answered if result is None else result.struct, version, each.attribute)
         if inner.reach:
-            has_own = result is not None and result.struct is not None and bool(_error_field(result.struct))
-            has_errors = has_own or any(each.has_errors for each in inner.lists)
-            lists.append(Listed(each.attribute, inner, "" if result is None else result.attribute, keys, has_errors))
+            errors = _errors(None if result is None else result.struct, version)
+            has_errors = bool(errors) or any(each.has_errors for each in inner.lists)
+            results = "" if result is None else result.attribute
+            lists.append(Listed(each.attribute, inner, results, keys, errors, has_errors))
     return Shape(own, tuple(lists))
+
+
+def _fields(struct: StructSpec | None, version: int | None) -> list[FieldSpec]:
+    fields = () if struct is None else struct.fields
+    return [each for each in fields if version is None or each.versions.covers(version)]
 
 
 def _entities(field: FieldSpec, within: str) -> Iterator[str]:
@@ -167,8 +176,8 @@ def _results(
 ) -> tuple[FieldSpec | None, tuple[tuple[str, str], ...]]:
     """Return the list of a response that has the results of a list's elements, and the fields in common."""
     own = element.own
-    for field in () if answered is None or not own else answered.fields:
-        if field.is_array and field.struct is not None and (version is None or field.versions.covers(version)):
+    for field in _fields(answered, version) if own else ():
+        if field.is_array and field.struct is not None:
             item = _shape(field.struct, None, version, field.attribute)
             pairs = [(mine, theirs) for entity, mine in own for other, theirs in item.own if entity == other]
             keys = dict.fromkeys(pair for pair in pairs if pair.count(TOPIC_ID) != 1)
@@ -176,12 +185,12 @@ def _results(
                 keys = {("resource_type", "resource_type"): None, **keys}
             if keys:
                 return field, tuple(keys)
-            if not item.own and any(entity == "resource" for entity, _ in own) and _error_field(field.struct):
+            if not item.own and any(entity == "resource" for entity, _ in own) and _errors(field.struct, version):
                 return field, ()  # CreateAcls and DeleteAcls: results are in the order of the request
     return None, ()
 
 
-def _named(part: Any, shape: Shape, wanted: frozenset[str], topic_name: TopicName) -> Iterator[dict[str, object]]:
+def _named(part: Part, shape: Shape, wanted: frozenset[str], topic_name: TopicName) -> Iterator[dict[str, object]]:
     here = {entity: shape.value(part, entity, topic_name) for entity in sorted(shape.entities & wanted)}
     left = wanted - here.keys()
     if not left:
@@ -192,11 +201,12 @@ def _named(part: Any, shape: Shape, wanted: frozenset[str], topic_name: TopicNam
                 yield from ({**here, **inner} for inner in _named(element, each.shape, left, topic_name))
 
 
-def _error_field(kind: StructSpec | type[Struct]) -> str:
-    """Return the name of a result's error code, empty for a result without one."""
-    names = field_names(kind) if isinstance(kind, type) else [each.attribute for each in kind.fields]
+def _errors(result: StructSpec | None, version: int | None) -> tuple[str, ...]:
+    """Return the fields of a result for its error code and the message; none for a result without an error."""
+    names = [each.attribute for each in _fields(result, version)]
     codes = [each for each in names if each.endswith("error_code")]
-    return "error_code" if "error_code" in codes else codes[0] if len(codes) == 1 else ""
+    code = "error_code" if "error_code" in codes else codes[0] if len(codes) == 1 else ""
+    return tuple(each for each in (code, "error_message") if each in names) if code else ()
 
 
 class Refusal(NamedTuple):
@@ -205,13 +215,12 @@ class Refusal(NamedTuple):
     error_code: int
     message: str | None
 
-    def result(self, kind: type[Struct], keys: Mapping[str, object]) -> Struct:
+    def result(self, kind: type[Struct], listed: Listed, keys: Mapping[str, object]) -> Struct:
         """Return a result with the error; `keys` are the fields that name the entity."""
-        fields: dict[str, object] = {**_NO_VALUE, "error_message": self.message}
-        known = {each: value for each, value in fields.items() if each in field_names(kind)}
+        error = dict(zip(listed.errors, self, strict=False))
+        unset = {each: value for each, value in _NO_VALUE.items() if each in field_names(kind)}
         made: Callable[..., Struct] = kind
-        error = {field: self.error_code} if (field := _error_field(kind)) else {}
-        return made(**error, **known, **keys)
+        return made(**error, **unset, **keys)
 
 
 class Taken(NamedTuple):
@@ -220,7 +229,7 @@ class Taken(NamedTuple):
     Without `lists` all of it is selected.
     """
 
-    part: Any
+    part: Part
     place: int
     lists: tuple[tuple[Listed, tuple[Taken, ...]], ...] = ()
 
@@ -250,11 +259,11 @@ class Taken(NamedTuple):
         same = (at for at, each in enumerate(results) if keys and all(getattr(each, k) == keys[k] for k in keys))
         if (at := next(same, None)) is None:
             at = min(self.place, len(results))
-            results.insert(at, refusal.result(kind, keys))
-        if self.lists or not _error_field(kind):
+            results.insert(at, refusal.result(kind, listed, keys))
+        if self.lists or not listed.errors:
             self._expanded(listed.shape).refuse(results[at], refusal)
         else:
-            results[at] = refusal.result(kind, keys)
+            results[at] = refusal.result(kind, listed, keys)
 
     def _expanded(self, shape: Shape) -> Taken:
         """Return the part with all elements of its lists, if all of it is selected."""
@@ -305,7 +314,7 @@ class Selection:
         return " and ".join(map(camel, sorted(self._wanted)))
 
     def _within(
-        self, part: Any, index: int, shape: Shape, tests: Mapping[str, Test], topic_name: TopicName
+        self, part: Part, index: int, shape: Shape, tests: Mapping[str, Test], topic_name: TopicName
     ) -> Taken | None:
         left = dict(tests)
         for entity in shape.entities & left.keys():

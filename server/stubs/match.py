@@ -75,7 +75,8 @@ class Match:
     of them) or an object of operators (`{"gte": 5}`); a version may be `{"min": 1, "max": 2}`. `where` has such
     conditions by the path of a request's field (`currentMetadataOffset`, `features[].name`). Raises StubError.
 
-    It is about requests to controllers, and to simulated brokers if `broker` is given, or if only those serve the API.
+    It is about requests to controllers, and to simulated brokers if `broker` is given, or if only those serve the API,
+    as they alone do with a Fetch of a topic.
 
     From `topic` on, a condition selects entities that the request names, one or more of them, as in `entities`: the
     request matches, and an error of the stub is for these alone. Several of them select in one place: partition 1 of b.
@@ -112,6 +113,7 @@ class Match:
 
     def _is_meant(self, received: StubRequest) -> bool:
         is_brokers_own = bool(self.api_names) and received.api_key not in MODULES
+        is_brokers_own |= received.api_key == api_keys.FETCH and self.topic is not None
         return received.broker < 0 or self.broker is not None or is_brokers_own
 
     @cached_property

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from threading import Timer
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from mockraft import Controller, SyncController
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from mockraft import Controller, SyncController, stub
 from mockraft.wire.messages.produce_request import ProduceRequest
+
+from ..rows import each_row
 
 
 def topic(controller: SyncController, name: str) -> None:
@@ -65,3 +69,62 @@ def test_a_strict_double_expects_what_clients_ask_of_brokers() -> None:
         with pytest.raises(AssertionError, match="CreateTopics"):
             controller.assert_all_expected()
         assert {each.api for each in controller.unmatched()} <= {"CreateTopics", "AllocateProducerIds"}
+
+
+def codes(futures: dict[Any, Future[Any]]) -> list[str]:
+    """Return the names of the errors of an admin client's results, "" for none."""
+    failures = [future.exception(20) for future in futures.values()]
+    return ["" if each is None else each.args[0].name() for each in failures]
+
+
+def test_one_entity_of_a_request_is_refused_and_the_rest_is_handled() -> None:
+    with Controller.sync(brokers=1) as controller:
+        servers: dict[str, str | int | float | bool] = {"bootstrap.servers": controller.bootstrap_servers}
+        admin = AdminClient(servers)
+        controller.stub("CreateTopics", topic="b").inject_error("POLICY_VIOLATION", "no b")
+        assert codes(admin.create_topics([NewTopic(each, 2, 1) for each in "abc"])) == ["", "POLICY_VIOLATION", ""]
+        assert [each.name for each in controller.state.topics()] == ["a", "c"]
+        controller.verify(1, "CreateTopics", topic=["b", "x"])
+        controller.verify(0, "CreateTopics", topic="x")
+
+        controller.stub("IncrementalAlterConfigs", resource="c").inject_error("INVALID_CONFIG")
+        changes = [ConfigEntry("retention.ms", "1", incremental_operation=AlterConfigOpType.SET)]
+        resources = [ConfigResource(ResourceType.TOPIC, each, incremental_configs=changes) for each in "ac"]
+        assert codes(admin.incremental_alter_configs(resources)) == ["", "INVALID_CONFIG"]
+        controller.stub("DeleteGroups", group="g").inject_error("NON_EMPTY_GROUP")
+        assert codes(admin.delete_consumer_groups(["f", "g"])) == ["GROUP_ID_NOT_FOUND", "NON_EMPTY_GROUP"]
+
+        # Topics that requests name by their ids.
+        controller.stub("Produce", topic="a", partition=1).inject_error("INVALID_RECORD")
+        failed: list[int | None] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            failed.extend([message.partition()] if error else [])
+
+        producer = Producer({**servers, "linger.ms": 100})
+        for partition in (0, 1):
+            producer.produce("a", b"tea", partition=partition, on_delivery=delivered)
+        assert (producer.flush(20), failed) == (0, [1])
+        controller.stub("Fetch", topic="c").inject_error("TOPIC_AUTHORIZATION_FAILED")
+        consumer = Consumer({**servers, "group.id": "g"})
+        consumer.assign([TopicPartition("c", 0, 0), TopicPartition("a", 0, 0)])
+        polled = consumer.consume(2, 20)
+        found = {(each.topic(), error.name() if (error := each.error()) else each.value()) for each in polled}
+        assert found == {("a", b"tea"), ("c", "TOPIC_AUTHORIZATION_FAILED")}
+        consumer.close()
+        controller.assert_all_stubs_used()
+
+
+@each_row(
+    ("api", "selected", "why"),
+    [
+        ("BrokerHeartbeat", {"topic": "a"}, "topic: BrokerHeartbeat names no topic; it names no entities"),
+        ("CreateTopics", {"group": "g"}, "group: CreateTopics names no group; it names partition and topic"),
+        ("DescribeLogDirs", {"topic": "a"}, "injectError: the response of DescribeLogDirs has no error for one topic"),
+        ("OffsetFetch", {"topik": "a"}, "did you mean topic"),
+        ("CreateTopics", {"topic": 5}, "topic: expected a text, got 5"),
+    ],
+)
+def test_a_selection_that_can_refuse_nothing_is_refused(api: str, selected: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        stub(api, **selected).inject_error("NOT_CONTROLLER")

@@ -102,7 +102,7 @@ type Action struct {
 	// Exhausted Of `answers`.
 	Exhausted *string `json:"exhausted,omitempty"`
 
-	// InjectError An error in the API's own error form; the controller does not see the request.
+	// InjectError An error in the API's own error form; the controller does not see the request. If the match selects a topic, group or another entity, the error is for that alone, and the controller sees the rest.
 	InjectError interface{} `json:"injectError,omitempty"`
 
 	// Message Of `injectError`.
@@ -647,14 +647,41 @@ type Match struct {
 	// Connection Number of the connection, from 1.
 	Connection interface{} `json:"connection,omitempty"`
 
+	// Directory Path or id of a log directory that the request names.
+	Directory interface{} `json:"directory,omitempty"`
+
+	// Feature Name of a feature that the request names.
+	Feature interface{} `json:"feature,omitempty"`
+
+	// Group Id of a group that the request names.
+	Group interface{} `json:"group,omitempty"`
+
 	// Listener Name of the listener.
 	Listener interface{} `json:"listener,omitempty"`
 
 	// Node Node id of the controller that received it.
 	Node interface{} `json:"node,omitempty"`
 
+	// Partition Number of a partition that the request names.
+	Partition interface{} `json:"partition,omitempty"`
+
 	// Principal The authenticated principal, as User:name.
 	Principal interface{} `json:"principal,omitempty"`
+
+	// ProducerID Producer id that the request names.
+	ProducerID interface{} `json:"producerId,omitempty"`
+
+	// Resource Name of a resource that the request names.
+	Resource interface{} `json:"resource,omitempty"`
+
+	// Topic Name of a topic that the request names.
+	Topic interface{} `json:"topic,omitempty"`
+
+	// TransactionalID Transactional id that the request names.
+	TransactionalID interface{} `json:"transactionalId,omitempty"`
+
+	// User Name of a user that the request names.
+	User interface{} `json:"user,omitempty"`
 
 	// Version Version of the request.
 	Version interface{} `json:"version,omitempty"`

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 from mockraft import stub
+from mockraft.server.stubs.entities import ENTITIES
 from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.match import SCOPES, Match, StubRequest
 from mockraft.wire.json_form import Json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
+from mockraft.wire.names import camel
 
 from ...rows import each_row
 
@@ -162,7 +164,7 @@ def test_broker_is_identified_by_its_requests(rig: Any, request_body: Any, clien
 
 
 def test_every_scope_has_a_keyword() -> None:
-    numbers: dict[str, Json] = dict.fromkeys(("version", "brokerId", "connection", "node", "broker"), 1)
-    values = {**numbers, "api": "Fetch", "clientId": "c", "listener": "L", "principal": "User:a"}
-    assert values.keys() == SCOPES.keys()
+    numbers: dict[str, Json] = dict.fromkeys(("version", "brokerId", "connection", "node", "broker", "partition"), 1)
+    values = {**numbers, "api": "Fetch", "clientId": "c", "listener": "L", "principal": "User:a", "topic": "t"}
+    assert values.keys() | {camel(name) for name in ENTITIES} == SCOPES.keys()
     assert Match.from_json(values).to_json() == values
