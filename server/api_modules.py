@@ -1,4 +1,4 @@
-"""The APIs that controllers serve, by key; a table without imports, as matches of stubs are below the APIs."""
+"""The APIs that controllers and simulated brokers serve; tables without imports, as stubs are below the APIs."""
 
 MODULES = {
     1: "fetch",
@@ -45,3 +45,6 @@ MODULES = {
     94: "unregister_controller",
 }
 """Names of the modules in `apis` by API key, in ascending order."""
+
+OF_SIMULATED_BROKERS = frozenset((*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81, 94))
+"""API keys of the brokers' own listeners (`mockraft.brokers.apis.registry`)."""

@@ -94,6 +94,7 @@ class Double:
         self._known_clock: Clock | None = None
         self._brokers_journals: dict[int, Journal] = {}
         script.faults.double = self
+        script.stubs.check = lambda match: match.check_reach(self.nodes(), self._brokers_journals)
 
     def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call in the thread of the event loop and return the result."""

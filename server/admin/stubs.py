@@ -173,11 +173,14 @@ def _read(body: NewStub, *prefix: str | int) -> Stub:
 
 
 def _add(double: Double, stub: Stub, *prefix: str | int) -> Stub:
-    try:
-        return double.script.stubs.add(stub)
-    except StubError as taken:
-        pointer = pointer_of("id", prefix)
-        raise ProblemError(409, f"{taken.what}: PUT replaces it", pointer=pointer) from taken
+    with field_named(*prefix):
+        try:
+            return double.script.stubs.add(stub)
+        except StubError as taken:
+            if taken.field != "id":
+                raise
+            pointer = pointer_of("id", prefix)
+            raise ProblemError(409, f"{taken.what}: PUT replaces it", pointer=pointer) from taken
 
 
 def _live(double: Double, stub_id: str) -> Stub:

@@ -5,14 +5,14 @@ A match is data; its conditions are compiled once, so that testing one costs a f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.kafka_api.connections import sender, sender_by_client_id
 from mockraft.kafka_api.journal.exchange import no_topic_name
-from mockraft.server.api_modules import MODULES
+from mockraft.server.api_modules import MODULES, OF_SIMULATED_BROKERS
 from mockraft.server.stubs.entities import ENTITIES, Selection, TopicName
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.fields import field_path, shown
@@ -156,6 +156,18 @@ class Match:
         if not self.api and not any(map(selection.is_in, api_keys.NAMES)):
             raise StubError(f"no request names {selection} in one place")
         return selection
+
+    def check_reach(self, nodes: Collection[int], brokers: Collection[int]) -> None:
+        """Raise StubError if no request can match: of these nodes' APIs, or of these brokers', if there are any yet."""
+        for key in self.api_keys & api_keys.NAMES.keys():
+            if key not in OF_SIMULATED_BROKERS and (self.broker is not None or key not in MODULES):
+                servers = "a simulated broker" if key in MODULES else "a controller or simulated broker"
+                raise StubError(f"{api_keys.NAMES[key]} is no API of {servers}", "match.api")
+        for name, known in (("broker", brokers), ("node", [*nodes, *brokers])):
+            expected = getattr(self, name)
+            is_met = expected is None or not known or any(map(_scope_test(name, expected), known))
+            if not is_met:
+                raise StubError(f"no {name} {shown(expected)}: there are {sorted(known)}", f"match.{name}")
 
     def is_on_secret(self, path: str) -> bool:
         """Return True if the condition on the field at a path may be on a secret, so that texts do not quote it."""
@@ -351,19 +363,22 @@ SCOPES = (
 """Request properties that can be matched besides the fields, with descriptions."""
 
 
-def _scope(name: str, expected: object) -> Condition:
-    attribute, convert, _ = _SCOPES[name]
-    shown_value = expected
+def _scope_test(name: str, expected: object) -> Test:
+    convert = _SCOPES[name][1]
     if name == "version" and isinstance(expected, Mapping) and expected.keys() <= {"min", "max"} and expected:
         expected = {"gte" if bound == "min" else "lte": value for bound, value in expected.items()}
-    test = predicate(expected, lambda value: None if value is None else convert(value, name), camel(name))
+    return predicate(expected, lambda value: None if value is None else convert(value, name), camel(name))
+
+
+def _scope(name: str, expected: object) -> Condition:
+    attribute, test = _SCOPES[name][0], _scope_test(name, expected)
 
     def actual(received: StubRequest) -> object:
         return getattr(received, attribute)
 
     if type(expected) is int:
-        return Condition(camel(name), shown_value, lambda received: getattr(received, attribute) == expected, actual)
-    return Condition(camel(name), shown_value, lambda received: test(getattr(received, attribute)), actual)
+        return Condition(camel(name), expected, lambda received: getattr(received, attribute) == expected, actual)
+    return Condition(camel(name), expected, lambda received: test(getattr(received, attribute)), actual)
 
 
 class _InApi(NamedTuple):

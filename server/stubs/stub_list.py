@@ -100,6 +100,8 @@ class StubList:
         """Number of times that a blackholed client was released."""
         self.on_release: list[Callable[[], object]] = []
         """Callbacks on a release; for servers with a virtual clock."""
+        self.check: Callable[[Match], None] = lambda match: None
+        """Raises StubError for a match that no request can meet."""
         self.call: Callable[[Callable[[], Stub]], Stub] = lambda change: change()
         """Carries out changes of live stubs; where a test is in another thread, in that of the event loop."""
 
@@ -119,12 +121,13 @@ class StubList:
         self._changed()
 
     def add(self, stub: Stub, *, of_fault: bool = False) -> Stub:
-        """Add a stub and return the live one. Raise StubError if its id is taken.
+        """Add a stub and return the live one. Raise StubError if its id is taken, or no request can match it.
 
         One that is `of_fault` is never `unused`: its fault reports that.
         """
         if stub.id in self._stubs:
             raise StubError(f"there is a stub {stub.id!r} already", "id")
+        self.check(stub.match)
         self._added += 1
         name, number = stub.id, self._added
         while not name or name in self._stubs:

@@ -10,6 +10,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from mockraft import Controller, SyncController, stub
+from mockraft.brokers.apis import registry
+from mockraft.server.api_modules import OF_SIMULATED_BROKERS
 from mockraft.wire.messages.produce_request import ProduceRequest
 
 from ..rows import each_row
@@ -128,3 +130,25 @@ def test_one_entity_of_a_request_is_refused_and_the_rest_is_handled() -> None:
 def test_a_selection_that_can_refuse_nothing_is_refused(api: str, selected: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         stub(api, **selected).inject_error("NOT_CONTROLLER")
+
+
+@each_row(
+    ("api", "scope", "why"),
+    [
+        ("StreamsGroupHeartbeat", {}, "match.api: StreamsGroupHeartbeat is no API of a controller or simulated broker"),
+        ("BrokerHeartbeat", {"broker": 1}, "match.api: BrokerHeartbeat is no API of a simulated broker"),
+        ("Produce", {"broker": [7, 8]}, r"match.broker: no broker \[7, 8\]: there are \[1\]"),
+        ("Vote", {"node": 3001}, r"match.node: no node 3001: there are \[1, 3000\]"),
+    ],
+)
+def test_a_stub_that_no_request_can_meet_is_refused(api: str, scope: dict[str, Any], why: str) -> None:
+    with Controller.sync() as controller:
+        controller.stub("Produce", broker=7)  # which may be started later
+        controller.remove(controller.stubs[0])
+        controller.start_broker(1)
+        with pytest.raises(ValueError, match=why):
+            controller.stub(api, **scope)
+
+
+def test_the_table_of_simulated_brokers_apis_is_complete() -> None:
+    assert registry.APIS.keys() == OF_SIMULATED_BROKERS

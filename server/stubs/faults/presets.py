@@ -129,9 +129,12 @@ def _fence(double: FaultTarget, params: Params) -> InForce:
     )
     fenced = 0
     try:
-        with suppress(ValueError):  # not registered yet: it stays fenced when it is
-            double.state.fence(params.integer("broker_id"))
-            fenced = 1
+        double.state.fence(params.integer("broker_id"))
+        fenced = 1
+    except ValueError:
+        if double.state.brokers():  # else it is not registered yet, and stays fenced when it is
+            held.undo()
+            raise
     except BaseException:
         held.undo()
         raise

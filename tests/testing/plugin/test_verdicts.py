@@ -14,7 +14,7 @@ VERDICTS = {
         with mockraft.faults.fence(7):
             mockraft.wait_for("BrokerHeartbeat")
         """,
-        ["*fault fence-1 never met anything*", "*broker 7 is not registered; there are [[]1[]]*"],
+        ["*ValueError: broker 7 is not registered; there are [[]1[]]*"],
     ),
     "an assertion in a stub's function": (
         """

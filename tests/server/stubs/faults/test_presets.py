@@ -179,9 +179,13 @@ async def test_preset_counts_its_own_hits_and_its_stubs_do_not(broker: Broker) -
         assert (fence.fired, script.faults.unfired()) == (1, [throttle])
 
 
-async def test_a_broker_that_is_not_registered_yet_is_fenced_when_it_is(broker: Broker) -> None:
-    with Switch(broker, "fence", broker_id=4):
-        assert [stub.match.broker_id for stub in broker.controller.script.stubs.stubs] == [4]
+async def test_a_broker_may_be_fenced_before_any_registers_and_none_that_is_missing_later(broker: Broker) -> None:
+    with pytest.raises(ValueError, match=r"broker 4 is not registered; there are \[1\]"):
+        Switch(broker, "fence", broker_id=4)
+    assert broker.controller.stubs == []
+    async with Controller(clock=VirtualClock()) as controller:
+        controller.script.faults.add("fence", broker_id=4)
+        assert [stub.match.broker_id for stub in controller.stubs] == [4]
 
 
 async def test_broker_is_unfenced_without_request(broker: Broker) -> None:
