@@ -76,8 +76,9 @@ def handle(request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked
         return fetch.answer(found)
     seen = fetch.changes()
 
-    def retry(_now_ms: int, expired: bool) -> FetchResponse | None:
+    def retry(now_ms: int, expired: bool) -> FetchResponse | None:
         nonlocal seen
+        fetch.now_ms = now_ms
         before, seen = seen, fetch.changes()
         if seen == before and not expired:
             return None
@@ -93,6 +94,7 @@ class _Fetch:
     def __init__(self, request: FetchRequest, ctx: RequestContext, follower_id: int, broker_epoch: int) -> None:
         self._request = request
         self._ctx = ctx
+        self.now_ms = ctx.now_ms
         self._replicas = ctx.broker.replicas
         self._requested = _requested(request, ctx)
         self._follower_id = follower_id
@@ -129,6 +131,8 @@ class _Fetch:
                     hosted.fetched(
                         requested.partition.fetch_offset, self._follower(requested.partition), self._ctx.now_ms
                     )
+                if self._is_held(hosted):
+                    read = read._replace(records=b"")
                 found.append(_Found(read, error_codes.NONE))
                 has_records = has_records or bool(read.records)
                 left = max(left - len(read.records), 0)
@@ -136,11 +140,19 @@ class _Fetch:
                 found.append(_Found(None, refused.error_code))
         return found
 
+    def _is_held(self, hosted: HostedPartition) -> bool:
+        """Return True if a follower that is not in sync gets no records now (ReplicaManager.shouldLeaderThrottle)."""
+        if self._follower_id < 0 or self._follower_id in hosted.state.isr:
+            return False
+        return self._replicas.leader_throttle.holds(hosted.topic, hosted.key[1], self.now_ms)
+
     def answer(self, found: list[_Found]) -> FetchResponse:
         """Return the response with what was found."""
         request, ctx = self._request, self._ctx
         topics: list[FetchableTopicResponse] = []
         leaders = set()
+        if self._follower_id >= 0:
+            self._record(found)
         for each, (read, code) in zip(self._requested, found, strict=True):
             data = PartitionData(
                 partition_index=each.partition.partition, error_code=code, high_watermark=-1, aborted_transactions=None
@@ -177,6 +189,14 @@ class _Fetch:
                 for node_id, host, port, rack in leader_endpoints(ctx, leaders)
             ],
         )
+
+    def _record(self, found: list[_Found]) -> None:
+        """Count what a follower gets against the leader's throttle."""
+        for requested, result in zip(self._requested, found, strict=True):
+            hosted = None if requested.key is None else self._replicas.hosted(requested.key)
+            if hosted is not None and result.read is not None:
+                size = len(result.read.records)
+                self._replicas.leader_throttle.record(hosted.topic, hosted.key[1], size, self.now_ms)
 
     def _read(self, hosted: HostedPartition, partition: FetchPartition, left: int, *, at_least_one: bool) -> Read:
         return hosted.read(

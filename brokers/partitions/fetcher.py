@@ -20,6 +20,7 @@ from mockraft.brokers.kernel import Kernel, R
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.partitions.hosted import HostedPartition, whole_batches
 from mockraft.brokers.partitions.settings import ReplicaSettings
+from mockraft.brokers.replication_quota import ReplicationThrottle
 from mockraft.wire import error_codes
 from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError, WireError
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -48,6 +49,7 @@ _log = logging.getLogger(__name__)
 class _Followed:
     leader_epoch: int
     not_before_ms: float = 0.0
+    is_in_sync: bool = False
 
 
 class _Fetched(NamedTuple):
@@ -65,6 +67,7 @@ class FetchHost(Protocol):
     broker_id: int
     is_stuck: bool
     settings: ReplicaSettings
+    follower_throttle: ReplicationThrottle
 
     def broker_epoch(self) -> int:
         """Return the epoch of its last registration."""
@@ -152,6 +155,10 @@ class LeaderFetcher:
         if not due:
             self._pause(min(each.not_before_ms for each in self.partitions.values()) - now_ms)
             return
+        due = {key: followed for key, followed in due.items() if not self._is_held(key, followed)}
+        if not due:
+            self._pause(self._host.settings.replica_fetch_backoff_ms)
+            return
         endpoint = self._host.endpoint_of(self.leader_id)
         if self._link is None or self._kernel.versions(self._link) is None:
             if endpoint is None:
@@ -162,6 +169,13 @@ class LeaderFetcher:
             self._link = Link(self._timer, client_id, *endpoint, SOCKET_TIMEOUT_MS, handshake=False, is_secured=False)
         version = self._host.fetch_version()
         self._send(lambda _: self._request(due, version), version, self._fetched)
+
+    def _is_held(self, key: ReplicaKey, followed: _Followed) -> bool:
+        """Return True if the throttle holds a replica up (RemoteLeaderEndPoint.shouldFollowerThrottle)."""
+        hosted = None if followed.is_in_sync else self._host.hosted(key)
+        if hosted is None:
+            return False
+        return self._host.follower_throttle.holds(hosted.topic, key[1], self._kernel.now_ms)
 
     def _send(
         self, make: Callable[[Versions], RequestMessage[R]], version: int, on_answer: Callable[[R], None]
@@ -266,7 +280,9 @@ class LeaderFetcher:
             elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
                 _truncate(hosted, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
             else:
-                _append(hosted, followed.leader_epoch, data)
+                copied_bytes = _append(hosted, followed.leader_epoch, data)
+                self._host.follower_throttle.record(hosted.topic, key[1], copied_bytes, self._kernel.now_ms)
+                followed.is_in_sync = hosted.log.end_offset >= data.high_watermark
         return False
 
     @contextlib.contextmanager
@@ -346,7 +362,8 @@ def fetch_version(metadata_version: int) -> int:
     return next((fetch for level, fetch in FETCH_VERSIONS if metadata_version >= level), 13)
 
 
-def _append(hosted: HostedPartition, leader_epoch: int, data: PartitionData) -> None:
+def _append(hosted: HostedPartition, leader_epoch: int, data: PartitionData) -> int:
+    """Append the fetched records; return their bytes."""
     records = whole_batches(bytes(data.records or b""), leader_epoch)
     if records:
         hosted.append_fetched(records)
@@ -356,6 +373,7 @@ def _append(hosted: HostedPartition, leader_epoch: int, data: PartitionData) -> 
         log.advance_start_offset(data.log_start_offset)
     if records:
         hosted.wake()
+    return len(records)
 
 
 def _truncate(hosted: HostedPartition, epoch: int, end_offset: int) -> None:

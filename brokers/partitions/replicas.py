@@ -26,6 +26,7 @@ from mockraft.brokers.partitions.hosted import HostedPartition, PartitionHost
 from mockraft.brokers.partitions.isr_changes import RETRY_MS, Answered, IsrChanges
 from mockraft.brokers.partitions.partition import NO_EPOCH, Assignment, CommittedIsr, IsrChange, Partition, Registered
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings, topic_settings
+from mockraft.brokers.replication_quota import ReplicationThrottle
 from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
@@ -63,6 +64,8 @@ class Replicas(Component):
         self._changed = changed
         self._directories = directories
         self._image = image
+        self.leader_throttle = ReplicationThrottle("leader", image, self.broker_id)
+        self.follower_throttle = ReplicationThrottle("follower", image, self.broker_id)
         self._sending = False
         self._fetched_from: dict[ReplicaKey, tuple[int, int]] = {}
         self._topic_settings: dict[str, TopicSettings] = {}

@@ -17,6 +17,7 @@ from mockraft.brokers.log_dirs.transaction_markers import Marker
 from mockraft.brokers.partitions.hosted import HostedPartition, PartitionHost
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings
+from mockraft.brokers.replication_quota import ReplicationThrottle
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -49,6 +50,7 @@ class Replicas:
 
     def __init__(self, broker_id: int, image: ClusterImage) -> None:
         self.log: ReplicaLog | None = ReplicaLog(MemoryDisk(f"/d{broker_id}"), "orders-0")
+        self.leader_throttle = ReplicationThrottle("leader", image, broker_id)
 
         def registered(other_id: int) -> Registered:
             other = image.brokers[other_id]

@@ -10,9 +10,9 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.log_loading import live_name
 from mockraft.brokers.metadata.observer import FatalError
 from mockraft.brokers.moves.move import MoveRefusedError, Stage
-from mockraft.brokers.moves.movers import BACKOFF_MS, CopyQuota
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.starting import settle
+from mockraft.brokers.replication_quota import BACKOFF_MS, ReplicationQuota
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
@@ -224,7 +224,7 @@ MEBIBYTE = 2**20
 def test_a_copied_piece_is_waited_for_afterwards(
     bytes_per_second: int | None, copied_bytes: int, waits_ms: dict[int, float]
 ) -> None:
-    quota = CopyQuota(bytes_per_second)
+    quota = ReplicationQuota(bytes_per_second)
     assert quota.wait_ms(0) == 0
     quota.record(copied_bytes, 0)
     assert quota.is_exceeded(0) == (bytes_per_second is not None)
@@ -232,14 +232,14 @@ def test_a_copied_piece_is_waited_for_afterwards(
 
 
 def test_the_rate_is_taken_over_a_second_at_least() -> None:
-    quota = CopyQuota()
+    quota = ReplicationQuota()
     quota.record(500, 0)
     assert quota.rate(1) == quota.rate(1000) == 500
     assert quota.rate(2000) == 250
 
 
 def test_copied_bytes_per_minute_equal_the_quota() -> None:
-    quota = CopyQuota(10_000)
+    quota = ReplicationQuota(10_000)
     now_ms, copied_bytes = 0.0, 0
     while now_ms < 60_000:
         wait_ms = quota.wait_ms(now_ms)
@@ -253,7 +253,7 @@ def test_copied_bytes_per_minute_equal_the_quota() -> None:
 
 
 def test_a_raised_quota_counts_at_once() -> None:
-    quota = CopyQuota(1_000)
+    quota = ReplicationQuota(1_000)
     quota.record(5_000, 0)
     assert quota.is_exceeded(0)
     quota.bytes_per_second = 5_000

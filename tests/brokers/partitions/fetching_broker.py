@@ -7,12 +7,14 @@ from typing import Any
 
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.effects import Link
+from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.log_dirs.produced_batches import LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.partitions.fetcher import LeaderFetcher
 from mockraft.brokers.partitions.hosted import HostedPartition, PartitionHost
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings
+from mockraft.brokers.replication_quota import ReplicationThrottle
 from mockraft.wire import record_batch
 
 TOPIC_ID = bytes(15) + b"\x07"
@@ -46,6 +48,7 @@ class Cluster:
         self.broker_id = 1
         self.is_stuck = False
         self.settings = ReplicaSettings()
+        self.follower_throttle = ReplicationThrottle("follower", ClusterImage(), 1)
         self.endpoint: tuple[str, int] | None = ("node2", 9092)
         self.version = 18
         self.replicas: dict[Any, HostedPartition] = {}

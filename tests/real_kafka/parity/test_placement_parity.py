@@ -5,7 +5,8 @@ import random
 from typing import Any
 
 import pytest
-from mockraft.brokers.moves.movers import CopyQuota, mover_of
+from mockraft.brokers.moves.movers import mover_of
+from mockraft.brokers.replication_quota import ReplicationQuota
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.topics.placement import place
 from mockraft.server.controller.topics.racks import UsableBroker, in_racks
@@ -79,11 +80,11 @@ def questions() -> list[str]:
 
 
 def our_answers(lines: list[str]) -> list[str]:
-    quota = CopyQuota()
+    quota = ReplicationQuota()
     answers = []
     for words in map(str.split, lines):
         if words[0] == "new":
-            quota = CopyQuota()
+            quota = ReplicationQuota()
             answers.append("new")
         elif words[0] == "rate":
             now_ms, copied_bytes = int(words[1]), int(words[2])
@@ -97,5 +98,5 @@ def our_answers(lines: list[str]) -> list[str]:
 
 def test_measures_and_spreads_as_kafka_does() -> None:
     lines = questions()
-    theirs = kafkas_answers("CopyQuotaOracle.java", lines)
+    theirs = kafkas_answers("ReplicationQuotaOracle.java", lines)
     assert list(zip(lines, our_answers(lines), strict=True)) == list(zip(lines, theirs, strict=True))

@@ -224,3 +224,21 @@ async def test_any_directory_is_the_brokers_choice(cluster: Cluster) -> None:
     await cluster.reassign(plan, "--execute")
     await cluster.until_told(plan, "Reassignment of partition free-0 is completed.")
     assert cluster.places("free") == before
+
+
+async def test_a_throttled_reassignment_is_under_way_until_it_is_cancelled_or_may_go_faster(cluster: Cluster) -> None:
+    await cluster.create("far", [1], size=40_000)
+    plan = cluster.plan(("far", 0, [2], ["any"]))
+    result = await cluster.reassign(plan, "--execute", "--throttle", "1000")
+    assert "The inter-broker throttle limit was set to 1000 B/s" in result
+    assert "Successfully cancelled partition reassignment for: far-0" in await cluster.reassign(plan, "--cancel")
+    await until(lambda: set(cluster.places("far")) == {1})
+
+    await cluster.reassign(plan, "--execute", "--throttle", "1000")
+    result = await cluster.reassign(plan, "--verify", "--preserve-throttles")
+    assert "Reassignment of partition far-0 is still in progress." in result
+    # As the operator who finds that too slow.
+    await cluster.reassign(plan, "--execute", "--additional", "--throttle", "1000000000")
+    result = await cluster.until_told(plan, "Reassignment of partition far-0 is completed.")
+    assert "Clearing broker-level throttles on brokers 1,2" in result
+    await until(lambda: set(cluster.places("far")) == {2})
