@@ -106,6 +106,20 @@ FORMS: list[tuple[str, Any, Any]] = [
     ),
     ("ElectLeaders", {"topicPartitions": None}, {"errorCode": CODE}),
     ("BrokerHeartbeat", {}, {"errorCode": CODE}),
+    ("AllocateProducerIds", {}, {"errorCode": CODE}),
+    (
+        "CreateDelegationToken",
+        {},
+        {"errorCode": CODE, "principalName": "ANONYMOUS", "expiryTimestampMs": -1},
+    ),
+    (
+        "DescribeConfigs",
+        {"resources": [{"resourceType": 2, "resourceName": "a"}]},
+        {"results": [{"resourceType": 2, "resourceName": "a", "errorCode": CODE}]},
+    ),
+    ("DescribeQuorum", {}, {"errorCode": CODE, "topics": []}),
+    ("Fetch", {}, {"errorCode": CODE, "responses": []}),
+    ("UpdateFeatures", {"featureUpdates": [{"feature": "a"}]}, FAILED),
     ("UnregisterBroker", {}, FAILED),
 ]
 

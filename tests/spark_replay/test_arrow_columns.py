@@ -22,7 +22,7 @@ from mockraft.spark_replay.streams.slices import Slices
 
 from ..budgets import sample
 from ..rows import each_row
-from .packetiser import PORT, Flow, Said, conversation, exchanges, packets, request
+from .packetiser import PORT, Flow, conversation, exchanges, packets, request
 from .ring_files import damaged, ring_files
 from .streams.reassembled import in_order, written
 
@@ -284,12 +284,6 @@ def test_non_tcp_counts_add_up_over_splits(tmp_path: Path) -> None:
         rows = read_level(path, level="file_events", splitBytes=split_bytes).to_pylist()
         assert sum(row["count"] for row in rows) == len(listed)
         assert {row["kind"] for row in rows} == {"not_tcp"}
-
-
-def test_responses_and_requests_come_from_their_sides(tmp_path: Path) -> None:
-    said = exchanges(5)
-    path = written(tmp_path / "x.pcap", conversation(said))
-    assert Counter(Said(not row["is_response"], row["frame"]) for row in reassembled(path)) == Counter(said)
 
 
 def test_planning_imports_neither_pandas_nor_spark() -> None:

@@ -58,7 +58,6 @@ from .packetiser import (
     packets,
     request,
     response,
-    timed,
 )
 
 CAPTURES = Path(__file__).parents[1] / "captures"
@@ -78,22 +77,6 @@ def everything(path: Path, ports: tuple[int, ...] = (PORT,), **options: Any) -> 
     assert sum(exchanges.num_rows for exchanges in pair_exchanges_table(batches)) <= frames.num_rows
     kinds = Counter(pa.Table.from_batches(conn_events, schema=CONN_EVENTS)["kind"].to_pylist())
     return frames, kinds + Counter(row["kind"] for row in file_events)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@house
-@given(cut=st.integers(0, len(FORMS["pcapng"])))
-def test_a_file_cut_anywhere_keeps_all_frames_before_the_cut(tmp_path: Path, form: str, cut: int) -> None:
-    whole = FORMS[form]
-    path = written(tmp_path / "x", whole[:cut])
-    frames, kinds = everything(path, on_error="quarantine")
-    found = said_in(frames)
-    assert found - Counter(SAID) == Counter()
-    ends = [whole.index(each.data) + len(each.data) for each in SAID]
-    if form == "pcapng":  # a block is padded, and ends with its length
-        ends = [end + -end % 4 + 4 for end in ends]
-    assert found == Counter(SAID[: sum(end <= cut for end in ends)])
-    assert not kinds.keys() - {"syn", "truncated", "quarantined", "corrupt"}
 
 
 @pytest.mark.programs
@@ -144,28 +127,6 @@ def test_captures_inside_payloads_are_bytes_also_behind_damage(tmp_path: Path) -
     assert kinds["corrupt"] == 1
 
 
-@each_row("claim", [0x7FFFFFFF, 0x7FFFFFF0, (100 << 20) + 1])
-def test_reports_oversized_frame_and_resumes_at_next_segment(tmp_path: Path, claim: int) -> None:
-    segments = conversation([request(1), response(1), request(2), request(3), response(3)])
-    at = [index for index, each in enumerate(segments) if each.from_client and each.payload][1]
-    segments[at] = segments[at]._replace(payload=claim.to_bytes(4) + segments[at].payload[4:])
-    path = written(tmp_path / "x.pcap", pcap(packets(segments)))
-    frames, kinds = everything(path)
-    assert said_in(frames) == Counter([request(1), response(1), request(3), response(3)])
-    assert kinds["desync"] == 1
-
-
-def test_file_without_packets_has_no_frames(tmp_path: Path) -> None:
-    for form, empty in (("pcap", pcap([])), ("pcapng", pcapng([]))):
-        path = written(tmp_path / form, empty)
-        assert everything(path) == (FRAMES.empty_table(), Counter())
-    path.write_bytes(b"")
-    with pytest.raises(CaptureError, match="it is empty"):
-        everything(path)
-    frames, kinds = everything(path, on_error="quarantine")
-    assert (frames.num_rows, kinds) == (0, {"quarantined": 1})
-
-
 def test_tables_without_frames_have_their_columns(tmp_path: Path) -> None:
     none, of_others = written(tmp_path / "none.pcap", pcap([])), written(tmp_path / "x.pcap", FORMS["pcap"])
     assert pa.Table.from_batches(read_frames(of_others, [1])).schema == FRAMES
@@ -189,36 +150,6 @@ def test_wrong_ports_give_no_wrong_frames(tmp_path: Path, ports: tuple[int, ...]
     path = written(tmp_path / "x.pcap", FORMS["pcap"])
     frames, _ = everything(path, ports)
     assert said_in(frames) == (Counter() if 1 in ports else Counter(SAID))
-
-
-TLS = [b"\x16\x03\x01\x00\xc8" + Random(1).randbytes(200), b"\x17\x03\x03\x01\x00" + Random(2).randbytes(256)]
-
-
-def opaque(flow: Flow, texts: list[bytes]) -> list[Segment]:
-    """A connection on which both sides send bytes that are no frames."""
-    said = [Said(bool(number % 2 == 0), text) for number, text in enumerate(texts * 10)]
-    segments = conversation(said, flow, segment_bytes=100_000)
-    return [each._replace(payload=each.payload[4:]) if each.payload else each for each in segments]
-
-
-@each_row("ports", {"found": (), "named": (PORT,)})
-def test_tls_plain_and_sasl_connections_are_recognised(tmp_path: Path, ports: tuple[int, ...]) -> None:
-    handshake = request(1, b"\0\x05PLAIN", api_key=17, version=0, client_id=b"c")
-    sasl = [handshake._replace(frame=handshake.frame.replace(b"c\0\0", b"c\0")), response(1, b"\0\0\0\0\0\0")]
-    tokens = [Said(True, b"\0user\0secret"), Said(False, b""), Said(True, b"\xff" * 20)]
-    talks = [
-        opaque(Flow(client_port=40_001), TLS),
-        conversation(SAID, Flow(client_port=40_002)),
-        conversation([*sasl, *tokens], Flow(client_port=40_003)),
-        opaque(Flow(client_port=40_004), [b"GET / HTTP/1.1\r\n\r\n"]),
-    ]
-    mixed = [each for turn in range(200) for talk in talks for each in talk[turn : turn + 1]]
-    path = written(tmp_path / "x.pcap", pcap(packets(timed(mixed))))
-    frames, kinds = everything(path, ports)
-    assert said_in(frames) == Counter([*SAID, *sasl])
-    assert (kinds["tls"], kinds["sasl"]) == (1, 1)
-    assert kinds["not_kafka"] + kinds["desync"] >= 1
-    assert b"secret" not in b"".join(frames["frame"].to_pylist())
 
 
 @pytest.mark.programs

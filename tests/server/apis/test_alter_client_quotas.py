@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from mockraft.server.apis import alter_client_quotas
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
@@ -50,15 +49,6 @@ def written(cluster: Cluster) -> list[tuple[Entity, str, float | None]]:
         for record, version in cluster.written()
         if version == 0
     ]
-
-
-def test_quotas_are_set_changed_and_removed(cluster: Cluster) -> None:
-    ann = {USER: "ann"}
-    assert said(cluster.ask(request(entry(ann, (RATE, 5), ("request_percentage", 0.5))))) == [(ann, 0)]
-    assert sorted(written(cluster), key=str) == [(ann, RATE, 5.0), (ann, "request_percentage", 0.5)]
-    cluster.ask(request(entry(ann, (RATE, None), ("request_percentage", 1))))
-    assert sorted(written(cluster), key=str) == [(ann, RATE, None), (ann, "request_percentage", 1.0)]
-    assert cluster.controller.image.client_quotas == {((USER, "ann"),): {"request_percentage": 1.0}}
 
 
 def test_unchanged_quota_is_not_written(new_cluster: type[Cluster]) -> None:
@@ -112,42 +102,10 @@ def test_refuses_a_bad_entity_key_or_value(cluster: Cluster, entity: Entity, cha
     assert cluster.written() == []
 
 
-def test_a_bad_entity_leaves_the_others_alone(cluster: Cluster) -> None:
-    asked = request(entry({USER: "a"}, (RATE, 1)), entry({USER: "b"}, (RATE, -1)), entry({USER: "c"}, (RATE, 1)))
-    assert said(cluster.ask(asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42), ({USER: "c"}, 0)]
-    assert [entity for entity, _, _ in written(cluster)] == [{USER: "a"}, {USER: "c"}]
-
-
-def test_repeated_entity_is_refused_after_its_first_entry_is_written(cluster: Cluster) -> None:
-    entity = {USER: "ann", CLIENT: None}
-    (answer,) = cluster.ask(request(*(entry(entity, (RATE, rate)) for rate in (1, 2, 3)))).entries
-    assert answer.error_message == "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=null, user=ann})"
-    assert written(cluster) == [(entity, RATE, 1.0)]
-
-
 def test_too_many_changes_are_refused_as_a_whole(cluster: Cluster) -> None:
     entries = [entry({USER: str(number)}, (RATE, 1)) for number in range(10_001)]
     response = cluster.ask(request(*entries, validate_only=True))
     assert {code for _, code in said(response)} == {error_codes.POLICY_VIOLATION}
-
-
-def test_error_response_repeats_the_code_for_each_entry() -> None:
-    response = alter_client_quotas.API.error(
-        request(entry({USER: "a"}), entry({IP: None})), error_codes.NOT_CONTROLLER, "x"
-    )
-    assert said(response) == [({USER: "a"}, 41), ({IP: None}, 41)]
-    assert {each.error_message for each in response.entries} == {error_codes.message(error_codes.NOT_CONTROLLER)}
-
-
-def test_a_restart_remembers(cluster: Cluster) -> None:
-    cluster.ask(
-        request(entry({USER: "ann", CLIENT: None}, (RATE, 5)), entry({IP: None}, ("connection_creation_rate", 1))),
-    )
-    image = cluster.controller.image
-    replayed = type(image)()
-    for offset, (record, _) in cluster.log.records():
-        replayed.apply(record, offset)
-    assert replayed.client_quotas == image.client_quotas
 
 
 @each_row("value", [math.inf, math.nan])

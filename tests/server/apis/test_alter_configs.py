@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from mockraft.server.apis.registry import APIS
-from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
-from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 
 from ...configs import (
@@ -74,14 +71,6 @@ def test_too_many_changes_are_refused_as_a_whole(topic: Cluster, asking: Any) ->
     assert topic.written() == []
 
 
-@both
-def test_returns_an_error_for_each_resource(asking: Any) -> None:
-    asked = asking((TOPIC, "t", {}), (BROKER, "", {}))
-    response = APIS[asked.api_key].error(asked, error_codes.NOT_CONTROLLER, "no")
-    assert said(response) == [(TOPIC, "t", 41), (BROKER, "", 41)]
-    assert {each.error_message for each in response.responses} == {"no"}
-
-
 def test_unmentioned_keys_are_deleted_after_the_changes(topic: Cluster) -> None:
     topic.set_config("t", "retention.ms", "1")
     topic.set_config("t", "segment.ms", "2")
@@ -99,13 +88,6 @@ def test_a_null_value_deletes_too(topic: Cluster) -> None:
     assert topic.written() == [config_record(TOPIC, "t", "retention.ms", None)]
 
 
-def test_values_of_a_broker_are_written_again(topic: Cluster) -> None:
-    asked = request((BROKER, "1", {"num.io.threads": "9"}))
-    for _ in range(2):
-        topic.ask(asked)
-        assert topic.written() == [config_record(BROKER, "1", "num.io.threads", "9")]
-
-
 def test_implicit_deletion_is_validated(topic: Cluster) -> None:
     response = topic.ask(request((BROKER, "", {"num.io.threads": "9"}), (BROKER, "1", {})))
     assert said(response) == [(BROKER, "", 40), (BROKER, "1", 0)]
@@ -113,15 +95,6 @@ def test_implicit_deletion_is_validated(topic: Cluster) -> None:
         "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
     )
     assert topic.written() == []
-
-
-def test_deleting_a_minimum_clears_elr(topic: Cluster) -> None:
-    topic.set_config("t", "min.insync.replicas", "2")
-    topic.ask(request((TOPIC, "t", {})))
-    assert topic.written() == [
-        config_record(TOPIC, "t", "min.insync.replicas", None),
-        RecordAt(ClearElrRecord(topic_name="t"), 0),
-    ]
 
 
 def test_a_bad_resource_leaves_the_others_alone(topic: Cluster) -> None:

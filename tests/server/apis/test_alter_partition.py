@@ -27,14 +27,6 @@ def code(cluster: Cluster, isr: list[int], **fields: Any) -> str:
     return str(error_codes.name(answer.error_code))
 
 
-@pytest.mark.parametrize("topic_id", [bytes(16), bytes([5]) * 16])
-def test_each_partition_of_an_unknown_topic_has_an_error(led: Cluster, topic_id: bytes) -> None:
-    partitions = [PartitionData(partition_index=index) for index in (4, 2)]
-    [topic] = alter_partition(led, *partitions, topic_id=topic_id).topics
-    assert topic.topic_id == topic_id
-    assert [(p.partition_index, p.error_code) for p in topic.partitions] == [(4, 100), (2, 100)]
-
-
 @pytest.mark.parametrize(
     ("isr", "fields", "name"),
     [
@@ -55,14 +47,6 @@ def test_a_recovering_leader_is_the_only_member_until_it_reports_its_recovery(le
     answer = propose(led, [1, 2], leader_recovery_state=0)
     assert (answer.error_code, answer.leader_recovery_state, answer.isr) == (0, 0, [1, 2])
     assert led.partition(led.topic_id).leader_recovery_state == 0
-
-
-def test_one_bad_partition_does_not_spoil_the_others(led: Cluster) -> None:
-    state = [BrokerState(broker_id=1), BrokerState(broker_id=2)]
-    partitions = [PartitionData(partition_index=index, new_isr_with_epochs=state) for index in (5, 0)]
-    [topic] = alter_partition(led, *partitions).topics
-    assert [p.error_code for p in topic.partitions] == [3, 0]
-    assert len(led.written()) == 1
 
 
 def test_a_recovering_leader_may_propose_itself_alone(led: Cluster) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from mockraft.server.apis.list_partition_reassignments import API
 from mockraft.server.controller.image import Partition
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import (
@@ -72,37 +71,6 @@ def move(five: Cluster) -> Move:
 
 def assignment(partition: Partition) -> tuple[tuple[int, ...], ...]:
     return partition.replicas, partition.adding_replicas, partition.removing_replicas
-
-
-def dirs(cluster: Cluster, *broker_ids: int) -> list[bytes]:
-    return [cluster.broker(broker_id).log_dirs[0] for broker_id in broker_ids]
-
-
-def test_new_replicas_come_before_the_old_ones_leave(five: Cluster, move: Move) -> None:
-    five.topic_id = topic_id = five.create_topic("t", [2, 1])
-    assert move([4, 3]) == PartitionChangeRecord(
-        partition_id=0,
-        topic_id=topic_id,
-        replicas=[4, 3, 1, 2],
-        adding_replicas=[3, 4],
-        removing_replicas=[1, 2],
-        directories=dirs(five, 4, 3, 1, 2),
-    )
-    assert propose(five, [2, 1, 3]).error_code == 0
-    assert assignment(five.partition(topic_id)) == ((4, 3, 1, 2), (3, 4), (1, 2))
-    assert propose(five, [2, 1, 3, 4]).error_code == error_codes.NEW_LEADER_ELECTED
-    assert [record for record, _ in five.written()] == [
-        PartitionChangeRecord(
-            partition_id=0,
-            topic_id=topic_id,
-            isr=[3, 4],
-            leader=4,
-            replicas=[4, 3],
-            adding_replicas=[],
-            removing_replicas=[],
-            directories=dirs(five, 4, 3),
-        )
-    ]
 
 
 def test_pure_removal_of_replicas_completes_at_once_and_bumps_the_leader_epoch(five: Cluster, move: Move) -> None:
@@ -185,14 +153,6 @@ def test_a_target_of_all_that_is_there_leaves_the_way_as_it_is(five: Cluster, mo
     assert assignment(five.partition(topic_id)) == ((1, 2, 3), (3,), (2,))
 
 
-def test_the_same_replicas_are_no_change_and_there_is_none_to_cancel(five: Cluster) -> None:
-    five.create_topic("t", [1, 2])
-    assert said(five.ask(request({"t": {0: [1, 2]}}))) == {"t": [(0, 0, None)]}
-    assert five.written() == []
-    refused = [(0, error_codes.NO_REASSIGNMENT_IN_PROGRESS, None)]
-    assert said(five.ask(request({"t": {0: None}}))) == {"t": refused}
-
-
 def test_reassignment_with_lost_old_replicas_is_cancelled_only_uncleanly(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [1, 2], isr=[3], leader=3, replicas=[3, 4, 1, 2], adding_replicas=[3, 4])
     message = "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
@@ -222,12 +182,6 @@ def test_empty_request_is_answered_at_once(five: Cluster) -> None:
     response = five.ask(request({}, fast=True, timeout_ms=0))
     assert (response.error_code, response.error_message, response.responses) == (0, "", [])
     assert response.allow_replication_factor_change is True
-
-
-def test_a_request_that_leaves_no_time_is_over(five: Cluster) -> None:
-    response = five.ask(request({"t": {0: [1], 1: None}}, timeout_ms=0))
-    assert response.error_code == error_codes.REQUEST_TIMED_OUT
-    assert [each[:2] for each in said(response)["t"]] == [(0, 7), (1, 7)]
 
 
 def test_changes_too_large_for_one_batch_are_refused_per_partition(five: Cluster) -> None:
@@ -283,11 +237,3 @@ def test_only_requested_partitions_are_listed(reassigning: Any) -> None:
 
 def test_missing_partitions_are_left_out(reassigning: Any) -> None:
     assert listed(reassigning, ("unknown", [0]), ("moved", [7]), ("still", [0])) == {}
-
-
-def test_error_response_names_the_requested_partitions() -> None:
-    topics = [ListPartitionReassignmentsTopics(name="moved", partition_indexes=[1, 0])]
-    response = API.error(ListPartitionReassignmentsRequest(topics=topics), 41, "not the controller")
-    assert (response.error_code, response.error_message) == (41, "not the controller")
-    assert [[each.partition_index for each in topic.partitions] for topic in response.topics] == [[1, 0]]
-    assert API.error(ListPartitionReassignmentsRequest(topics=None), 41, None).topics == []

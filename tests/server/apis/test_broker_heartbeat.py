@@ -11,7 +11,7 @@ from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from ...conftest import Cluster, uuid
 from ...rows import each_row
 
-A, B, C = uuid(1), uuid(2), uuid(3)
+A = uuid(1)
 
 
 def written(cluster: Cluster) -> list[tuple[str, int]]:
@@ -89,14 +89,6 @@ def test_cordoned_directories_are_unheard_below_their_level(new_cluster: type[Cl
     cluster.start(1)
     cluster.heartbeat(1, cordoned_log_dirs=[A])
     assert len(cluster.written()) == count
-
-
-def test_state_and_directories_of_one_heartbeat_come_in_order(cluster: Cluster) -> None:
-    cluster.register(1, log_dirs=[A, B])
-    cluster.heartbeat(1, offline_log_dirs=[B], cordoned_log_dirs=[A])
-    assert written(cluster) == [(REGISTRATION, 0), (REGISTRATION, 2), (REGISTRATION, 3)]
-    broker = cluster.broker(1)
-    assert (broker.fenced, broker.log_dirs, broker.cordoned_log_dirs) == (False, (A,), (A,))
 
 
 @each_row(

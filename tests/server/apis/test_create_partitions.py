@@ -7,7 +7,6 @@ from mockraft.wire.messages.create_partitions_request import (
 from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
-from mockraft.wire.records.partition_record import PartitionRecord
 
 from ...conftest import Cluster
 from ...topics import more_partitions
@@ -21,27 +20,6 @@ def request(
 
 def said(response: CreatePartitionsResponse) -> list[tuple[str, int, str | None]]:
     return [(each.name, each.error_code, each.error_message) for each in response.results]
-
-
-def test_writes_only_the_new_partitions(three: Cluster) -> None:
-    topic_id = three.create_topic("t", [1, 2])
-    assert said(three.ask(request(more_partitions("t", 3, [2, 3], [3, 1])))) == [("t", 0, None)]
-    assert three.written() == [
-        (
-            PartitionRecord(
-                partition_id=index,
-                topic_id=topic_id,
-                replicas=replicas,
-                isr=replicas,
-                leader=replicas[0],
-                leader_epoch=0,
-                partition_epoch=0,
-                directories=[three.broker(broker_id).log_dirs[0] for broker_id in replicas],
-            ),
-            2,
-        )
-        for index, replicas in ((1, [2, 3]), (2, [3, 1]))
-    ]
 
 
 def test_places_as_many_replicas_as_the_first_partition_has(three: Cluster) -> None:
@@ -120,13 +98,6 @@ def test_all_are_refused_without_live_replicas(three: Cluster) -> None:
     assert said(three.ask(request(more_partitions("t", 2)))) == [("t", error_codes.INVALID_REPLICATION_FACTOR, message)]
 
 
-def test_repeated_names_are_refused_beside_the_others(three: Cluster) -> None:
-    three.create_topic("t", [1])
-    three.create_topic("u", [1])
-    response = three.ask(request(more_partitions("t", 2), more_partitions("u", 2), more_partitions("t", 3)))
-    assert said(response) == [("t", error_codes.INVALID_REQUEST, "Duplicate topic name."), ("u", 0, None)]
-
-
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_a_request_that_leaves_no_time_is_over(three: Cluster, timeout_ms: int) -> None:
     three.create_topic("t", [1])
@@ -155,21 +126,6 @@ def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster: typ
     cluster.ask(request(more_partitions("t", 2)), 0)
     ((record, version),) = cluster.written()
     assert (version, record.directories) == (0, [])
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (1, "The topic t currently has 2 partition(s); 1 would not be an increase."),
-        (2, "Topic already has 2 partition(s)."),
-    ],
-)
-def test_partitions_are_only_added(cluster: Cluster, count: int, text: str) -> None:
-    cluster.start(1, 2)
-    cluster.create_topic("t", [1, 2], [2, 1])
-    asked = CreatePartitionsTopic(name="t", count=count, assignments=None)
-    (answer,) = cluster.ask(CreatePartitionsRequest(topics=[asked], timeout_ms=1000)).results
-    assert (answer.error_code, answer.error_message) == (error_codes.INVALID_PARTITIONS, text)
 
 
 def test_release_4_4_takes_ten_thousand_more_partitions_and_no_more(new_cluster: type[Cluster]) -> None:

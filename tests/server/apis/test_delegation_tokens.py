@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.server.apis import create_delegation_token
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.security.delegation_tokens import REMOVALS_PER_RUN_MAX
@@ -229,11 +228,6 @@ def test_a_controller_has_no_answer_about_tokens(tokens: Tokens) -> None:
     for version in (1, 2, 3):
         response = tokens.rig.ask(tokens.connection, DescribeDelegationTokenRequest(owners=None), version)
         assert (response.error_code, response.tokens) == (error_codes.UNKNOWN_SERVER_ERROR, [])
-
-
-def test_an_error_is_nobodys_token() -> None:
-    response = create_delegation_token.error(CreateDelegationTokenRequest(), error_codes.NOT_CONTROLLER, "elsewhere")
-    assert (response.error_code, response.principal_name, response.expiry_timestamp_ms) == (41, "ANONYMOUS", -1)
 
 
 def test_the_secret_key_is_not_shown() -> None:

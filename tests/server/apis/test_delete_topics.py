@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 
 import pytest
-from mockraft.server.apis import delete_topics
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.delete_topics_response import DeleteTopicsResponse
@@ -107,8 +106,3 @@ def test_the_answers_are_shuffled_by_the_seed(new_cluster: type[Cluster]) -> Non
 
     assert order(1) == order(1)
     assert order(1) != order(2)
-
-
-def test_returns_an_error_for_each_topic() -> None:
-    response = delete_topics.API.error(request("a", ids=[UNHEARD_OF_ID]), error_codes.NOT_CONTROLLER, "elsewhere")
-    assert said(response) == answers(("a", NO_ID, 41), (None, UNHEARD_OF_ID, 41))

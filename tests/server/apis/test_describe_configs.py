@@ -3,8 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from mockraft.server.apis import describe_configs
-from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResourceResult
 
@@ -168,14 +166,3 @@ def test_reports_errors_per_resource(topic: Cluster, resource: tuple[int, str], 
     assert refused.error_code == code
     assert message is None or refused.error_message == message
     assert (good.error_code, good.configs) == (0, [])
-
-
-def test_an_unknown_type_spoils_the_request(topic: Cluster) -> None:
-    results = topic.ask(request((TOPIC, "t"), (3, "x"))).results
-    assert {each.error_code for each in results} == {error_codes.INVALID_REQUEST}
-    assert {each.error_message for each in results} == {error_codes.message(error_codes.INVALID_REQUEST)}
-
-
-def test_returns_an_error_for_each_resource() -> None:
-    response = describe_configs.API.error(request((TOPIC, "t"), (BROKER, "")), error_codes.NOT_CONTROLLER, "x")
-    assert [(each.resource_name, each.error_code) for each in response.results] == [("t", 41), ("", 41)]

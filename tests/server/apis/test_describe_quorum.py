@@ -84,10 +84,3 @@ def test_another_topic_is_unknown_in_each_partition(rig: Any, asked: DescribeQuo
 def test_no_topic_is_answered_with_none(rig: Any) -> None:
     response = rig.ask(rig.connect(), DescribeQuorumRequest(), 2)
     assert (response.error_code, response.topics) == (0, [])
-
-
-def test_error_is_at_the_top_level_with_kafkas_text(rig: Any) -> None:
-    response = describe_quorum.API.error(request(), error_codes.NOT_CONTROLLER, None)
-    assert response.error_code == error_codes.NOT_CONTROLLER
-    assert response.error_message == error_codes.message(error_codes.NOT_CONTROLLER)
-    assert describe_quorum.API.forwardable

@@ -6,7 +6,7 @@ from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse
 from ...conftest import Cluster
 from ...rows import each_row
 
-PREFERRED, UNCLEAN = 0, 1
+PREFERRED = 0
 
 
 def request(places: dict[str, list[int]] | None, kind: int = PREFERRED, timeout_ms: int = 1000) -> ElectLeadersRequest:
@@ -19,32 +19,6 @@ def said(response: ElectLeadersResponse) -> dict[str, list[tuple[int, int, str |
         topic.topic: [(each.partition_id, each.error_code, each.error_message) for each in topic.partition_result]
         for topic in response.replica_election_results
     }
-
-
-def test_a_first_replica_out_of_sync_or_fenced_is_not_available(three: Cluster) -> None:
-    three.create_topic("t", [1, 2], isr=[2], leader=2)
-    three.create_topic("u", [3, 2])
-    three.fence(3)
-    refused = (0, error_codes.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
-    assert said(three.ask(request({"t": [0], "u": [0]}))) == {"t": [refused], "u": [refused]}
-    assert three.written() == []
-
-
-def test_an_unclean_election_takes_any_living_replica(three: Cluster) -> None:
-    topic_id = three.create_topic("t", [1, 2, 3])
-    for broker_id in (3, 2, 1):
-        three.fence(broker_id)
-    assert three.partition(topic_id).leader == -1
-    refused = "Eligible topic partition leaders are not available."
-    assert said(three.ask(request({"t": [0]}, UNCLEAN))) == {
-        "t": [(0, error_codes.ELIGIBLE_LEADERS_NOT_AVAILABLE, refused)]
-    }
-    three.heartbeat(3)
-    assert said(three.ask(request({"t": [0]}, PREFERRED)))["t"][0][1] == error_codes.PREFERRED_LEADER_NOT_AVAILABLE
-    assert said(three.ask(request({"t": [0]}, UNCLEAN))) == {"t": [(0, 0, None)]}
-    ((record, _),) = three.written()
-    assert (record.leader, record.isr, record.leader_recovery_state) == (3, [3], 1)
-    assert (record.eligible_leader_replicas, record.last_known_elr) == ([], [])
 
 
 def test_answers_in_the_order_of_the_request(three: Cluster) -> None:
@@ -65,15 +39,6 @@ def test_electing_all_partitions_reports_only_needed_elections_and_none_none(thr
     assert said(three.ask(request({}))) == {}
     assert three.written() == []
     assert said(three.ask(request(None))) == {"still": [], "t": [(0, 0, None)]}
-
-
-@pytest.mark.parametrize("kind", [2, -1])
-def test_an_unknown_kind_of_election_is_refused(three: Cluster, kind: int) -> None:
-    response = three.ask(request({"t": [0, 1]}, kind))
-    message = f"Unknown election type {kind}"
-    assert response.error_code == error_codes.INVALID_REQUEST
-    assert said(response) == {"t": [(0, 42, message), (1, 42, message)]}
-    assert (three.ask(request(None, kind)).error_code, said(three.ask(request(None, kind)))) == (42, {})
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

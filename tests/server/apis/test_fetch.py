@@ -269,11 +269,6 @@ def test_a_fetch_of_another_leaders_batch_after_a_restart_still_diverges(rig: An
     assert (partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset) == (0, 0)
 
 
-def test_other_errors_are_top_level() -> None:
-    response = fetch.API.error(request(), error_codes.UNKNOWN_SERVER_ERROR, "text")
-    assert (response.error_code, response.responses) == (error_codes.UNKNOWN_SERVER_ERROR, [])
-
-
 @pytest.mark.parametrize("version", [15, 16, 17, 18])
 def test_reuses_a_response_for_followers_until_the_log_grows(rig: Any, controller: Controller, version: int) -> None:
     one, other = rig.connect(), rig.connect()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 
 import pytest
 from mockraft.releases import Behaviour
-from mockraft.server.apis import update_features
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -206,11 +205,6 @@ def test_an_upgrade_to_3_7_registers_the_controller(new_cluster: type[Cluster]) 
     assert type_names(cluster.written()) == ["RegisterControllerRecord"]
     cluster.ask(request((METADATA, 16, UP)))
     assert type_names(cluster.written()) == ["FeatureLevelRecord"]
-
-
-def test_error_response_contains_one_error() -> None:
-    response = update_features.API.error(request((GROUP, 1, UP)), error_codes.NOT_CONTROLLER, "no")
-    assert (response.error_code, response.error_message, response.results) == (41, "no", [])
 
 
 def test_a_feature_is_turned_off_where_kraft_version_may_go_down(new_cluster: type[Cluster]) -> None:

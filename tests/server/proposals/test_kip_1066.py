@@ -15,7 +15,6 @@ from mockraft.wire.messages.alter_partition_reassignments_request import (
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from mockraft.wire.overlay import Overlay
 
 from ...configs import change_configs
 from ...topics import assigned, more_partitions, topic
@@ -137,33 +136,6 @@ def test_the_config_is_a_string(cluster: Proposed) -> None:
     resource = DescribeConfigsResource(resource_type=BROKER, resource_name=node, configuration_keys=None)
     (described,) = cluster.ask(DescribeConfigsRequest(resources=[resource])).results
     assert {config.name: config.config_type for config in described.configs}["cordoned.log.dirs"] == 2
-
-
-async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: Any) -> None:
-    async with Controller(profile=PROFILE) as controller:
-        speaks = controller.messages
-        assert isinstance(speaks, Overlay)
-        connection = await connect(controller.host, controller.port, messages=speaks)
-        try:
-            assert (connection.api_versions[62], connection.api_versions[63]) == ((0, 4), (0, 1))
-            request = registration(controller, 1, log_dirs=[A, B], cordoned_log_dirs=[A])
-            registered = await connection.send(request)
-            assert registered.error_code == error_codes.NONE
-            heartbeat = speaks.module("BrokerHeartbeatRequest").BrokerHeartbeatRequest
-            result = heartbeat(
-                broker_id=1,
-                broker_epoch=registered.broker_epoch,
-                current_metadata_offset=1 << 40,
-                cordoned_log_dirs=[A, B],
-            )
-            assert (await connection.send(result)).is_fenced is False
-            refused = await connection.send(CreateTopicsRequest(topics=[topic("t", 1, 1)], timeout_ms=1000))
-            assert refused.topics[0].error_code == error_codes.INVALID_REPLICATION_FACTOR
-            assert controller.journal.exchanges(62)[0].request == request
-            exchange: Any = controller.journal.exchanges(63)[0].to_json()
-            assert exchange["request"]["cordonedLogDirs"] != []
-        finally:
-            await connection.close()
 
 
 async def test_the_next_leader_of_a_quorum_reads_the_proposals_records(registration: Any) -> None:

@@ -3,11 +3,8 @@
 from typing import Any
 
 import pytest
-from mockraft import Controller
 from mockraft.wire import directory_ids, error_codes
-from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
-from mockraft.wire.overlay import Overlay
 
 from ...topics import topic
 from .conftest import Proposed
@@ -126,33 +123,3 @@ def test_broker_with_several_directories_stays_fenced_until_assignments_are_conf
     assert cluster.heartbeat(2).is_fenced is False, "it has one directory"
     assign(cluster, 1, B, topic_id)
     assert cluster.heartbeat(1).is_fenced is False
-
-
-async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: Any) -> None:
-    async with Controller(profile=PROFILE) as controller:
-        speaks = controller.messages
-        assert isinstance(speaks, Overlay)
-        connection = await connect(controller.host, controller.port, messages=speaks)
-        heartbeat = speaks.module("BrokerHeartbeatRequest").BrokerHeartbeatRequest
-        words = speaks.module("AssignReplicasToDirsRequest")
-        try:
-            registered = await connection.send(registration(controller, 1, log_dirs=[A, B]))
-            result = {"broker_id": 1, "broker_epoch": registered.broker_epoch, "current_metadata_offset": 1 << 40}
-            assert (await connection.send(heartbeat(**result))).is_fenced is False
-            created = await connection.send(CreateTopicsRequest(topics=[topic("t", 1, 1)], timeout_ms=1000))
-            topic_id = created.topics[0].topic_id
-            await connection.send(heartbeat(**result, want_fence=True))
-            assert (await connection.send(heartbeat(**result))).is_fenced is True
-            assigned_topic = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
-            directories = [words.DirectoryData(id=A, topics=[assigned_topic])]
-            assigned = await connection.send(
-                words.AssignReplicasToDirsRequest(
-                    broker_id=1, broker_epoch=registered.broker_epoch, directories=directories
-                )
-            )
-            assert assigned.directories[0].topics[0].partitions[0].error_code == error_codes.NONE
-            assert (await connection.send(heartbeat(**result))).is_fenced is False
-            refused = await connection.send(heartbeat(**result, offline_log_dirs=[NOWHERE]))
-            assert refused.error_code == error_codes.LOG_DIR_NOT_FOUND
-        finally:
-            await connection.close()

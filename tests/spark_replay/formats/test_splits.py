@@ -61,14 +61,6 @@ def test_any_split_size_gives_the_same_segments(
         assert [row._replace(packet_no=None) for row in rows(path)] == [row._replace(packet_no=None) for row in found]
 
 
-@each_row("index", ["auto", "off", "exact"])
-def test_the_real_capture_in_splits_is_the_whole(index: Any) -> None:
-    path = CAPTURES / "controller-4.3.1.pcap"
-    splits = plan_splits(path, 100_000, index)
-    assert len(splits) >= 7
-    assert [offset for split in splits for offset in offsets(split)] == offsets(path)
-
-
 def test_split_survives_pickling() -> None:
     splits = plan_splits(CAPTURES / "brokers-4.3.1.pcap", 50_000)
     assert pickle.loads(pickle.dumps(splits)) == splits

@@ -14,14 +14,12 @@ from mockraft.wire.records.broker_registration_change_record import BrokerRegist
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.end_transaction_record import EndTransactionRecord
-from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.register_broker_record import BrokerFeature, RegisterBrokerRecord
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
-from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 from ....conftest import uuid
@@ -78,15 +76,6 @@ def test_directories_after_a_change(fields: Any, log_dirs: tuple[bytes, ...], co
     assert (broker.log_dirs, broker.cordoned_log_dirs) == (log_dirs, cordoned)
 
 
-@each_row(("record", "fenced"), [(FenceBrokerRecord, True), (UnfenceBrokerRecord, False)])
-def test_old_fencing_records_are_understood(
-    record: type[FenceBrokerRecord | UnfenceBrokerRecord], fenced: bool
-) -> None:
-    image = image_with_broker(fenced=not fenced)
-    image.apply(record(id=1, epoch=5), 18)
-    assert image.cluster.brokers[1].fenced is fenced
-
-
 def test_a_change_of_another_epoch_is_a_bug_in_the_log() -> None:
     with pytest.raises(ReplayError, match="another epoch"):
         changed(broker_epoch=4)
@@ -139,20 +128,6 @@ def test_a_new_replica_of_an_unknown_broker_is_unassigned() -> None:
 )
 def test_which_directories_are_online(log_dirs: list[bytes], directory: bytes, online: bool) -> None:
     assert image_with_broker(log_dirs=log_dirs).cluster.brokers[1].has_online_dir(directory) is online
-
-
-@each_row(
-    ("directory", "reserved"),
-    [
-        (bytes(16), True),
-        (bytes(15) + bytes([99]), True),
-        (bytes(15) + bytes([100]), False),
-        (bytes(8) + b"\xff" * 8, True),
-        (bytes(7) + b"\x01" + bytes(8), False),
-    ],
-)
-def test_the_first_hundred_ids_are_reserved_and_those_with_a_negative_half(directory: bytes, reserved: bool) -> None:
-    assert directory_ids.is_reserved(directory) is reserved
 
 
 T = bytes([1]) * 16
@@ -326,28 +301,6 @@ def test_directories_that_a_change_leaves_out_are_offline_and_an_empty_list_chan
     assert changed(log_dirs=[B]).offline_log_dirs == (A,)
     assert changed(log_dirs=[A, B]).offline_log_dirs == ()
     assert changed(log_dirs=[]).offline_log_dirs == ()
-
-
-def test_epochs_overflow_as_in_java() -> None:
-    image = Image()
-    image.apply(TopicRecord(name="t", topic_id=A), 0)
-    highest = 2**31 - 1
-    image.apply(
-        PartitionRecord(
-            topic_id=A,
-            partition_id=0,
-            replicas=[1],
-            isr=[1],
-            leader=1,
-            leader_epoch=highest,
-            partition_epoch=highest,
-        ),
-        1,
-    )
-    image.apply(PartitionChangeRecord(topic_id=A, partition_id=0, leader=1), 2)
-    partition = image.topics.partition(A, 0)
-    assert partition is not None
-    assert (partition.leader_epoch, partition.partition_epoch) == (-(2**31), -(2**31))
 
 
 def test_a_registration_keeps_its_flags() -> None:

@@ -74,18 +74,6 @@ def test_default_feature_levels_are_those_of_kafka_storage_format(level: int, ex
     assert features.default_feature_levels(level, release()) == expected
 
 
-def test_supports_the_ranges_of_4_4_0() -> None:
-    assert release("4.4").feature_ranges() == {
-        "metadata.version": (7, 33),
-        "kraft.version": (0, 1),
-        "transaction.version": (0, 2),
-        "group.version": (0, 1),
-        "eligible.leader.replicas.version": (0, 1),
-        "share.version": (0, 2),
-        "streams.version": (0, 1),
-    }
-
-
 def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_replicas() -> None:
     records = features.bootstrap_records(33, release())
     assert names(33) == [
