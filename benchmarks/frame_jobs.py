@@ -71,7 +71,7 @@ def session(master: str, events: str) -> None:
 
     def messages(job: dict[str, Any]) -> Callable[[], int]:
         decoded = tables.messages_table(tables.stored_frames_table(spark, job["path"]), with_bodies=False)
-        equal = sum(row.equal for row in coverage(decoded))
+        equal = sum(row.frames - row.not_roundtrip for row in coverage(decoded) if row.decode_status == "ok")
         return lambda: equal
 
     def bodies(job: dict[str, Any]) -> Callable[[], int]:

@@ -99,7 +99,7 @@ class Directories(Component):
         self._counts: Counter[bytes] | None = None
         self.is_published = False
         self.makes_logs_late = False
-        self._reports = DirectoryReports(core, self.assignments, self._progressed)
+        self._reports = DirectoryReports(core, self.assignments, lambda: self.on_progress())
         if config.log_dir_failure_timeout_ms < 1:
             raise ValueError(f"log.dir.failure.timeout.ms is {config.log_dir_failure_timeout_ms}: want 1 or more")
         self._cordoned_value = config.cordoned_log_dirs
@@ -153,9 +153,6 @@ class Directories(Component):
         self.on_first_published()
         core.logs.mark_strays(core.view.replicas)
         self.placed |= {held.key: held.log_dir.directory_id for held in core.logs.held()}
-
-    def _progressed(self) -> None:
-        self.on_progress()
 
     # Queries and reports.
 

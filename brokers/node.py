@@ -66,7 +66,11 @@ class BrokerNode(Core):
         super().__init__(config, view, observer, image, logs_of(config))
         self.replication: Replication | Membership
         if shared is not None:
-            self.replication = shared.member(config.broker_id, self._shared_log_advanced, self._shared_log_failed)
+            self.replication = shared.member(
+                config.broker_id,
+                lambda: self.kernel.enter(self._metadata_advanced),
+                lambda error: self.kernel.enter(self.failed, error),
+            )
         else:
             self.replication = Replication(self.kernel, config, observer, self._metadata_advanced)
         self.heart = Heartbeats(self)
@@ -181,12 +185,6 @@ class BrokerNode(Core):
         ):
             # Kafka's BrokerRegistrationTracker: the registration was made before directories were known.
             self.happen(lifecycle.RegisterAgain())
-
-    def _shared_log_advanced(self) -> None:
-        self.kernel.enter(self._metadata_advanced)
-
-    def _shared_log_failed(self, error: Exception) -> None:
-        self.kernel.enter(self.failed, error)
 
     # Clients.
 

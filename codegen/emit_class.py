@@ -79,16 +79,13 @@ def _constructor(lines: Lines, struct: StructSpec) -> None:
                 + (f", tag {field.tag}" if field.tag >= 0 else "")
                 + (f": {about}" if about else "")
             )
-            lines.add(f"{field.snake}: {annotation(field)} = {_parameter_default(field)},{comment}")
+            default = "UNSET" if field.default == () else literal(field)
+            lines.add(f"{field.snake}: {annotation(field)} = {default},{comment}")
         lines.add("unknown_tagged_fields: Sequence[tuple[int, bytes]] = (),")
     with lines.block(") -> None:"):
         for field in struct.fields:
             lines.add(f"self.{field.snake}: {annotation(field)} = {_initial(field)}")
         lines.add("self.unknown_tagged_fields = unknown_tagged_fields")
-
-
-def _parameter_default(field: FieldSpec) -> str:
-    return "UNSET" if field.default == () else literal(field)
 
 
 def _initial(field: FieldSpec) -> str:

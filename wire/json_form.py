@@ -144,7 +144,7 @@ def _field_shape(cls: type, spec: FieldSpec, version: int, flexible: bool) -> _F
         write: Writer = partial(_write_struct, shape)
         read: Reader = partial(_read_struct, shape)
     else:
-        write, read = _WRITERS.get(spec.kind, _write_plain), _READERS[spec.kind]
+        write, read = _WRITERS.get(spec.kind, lambda value, _: value), _READERS[spec.kind]
     if spec.is_array:
         write, read = _array_writer(write), _array_reader(read)
     return _Field(
@@ -287,18 +287,6 @@ def _array_reader(read: Reader) -> Reader:
     return read_array
 
 
-def _write_plain(value: bool | int | str, _: bool) -> Json:
-    return value
-
-
-def _write_uuid(value: bytes, _: bool) -> str:
-    return uuids.text_of(value)
-
-
-def _write_string(value: str, _: bool) -> str:
-    return HIDDEN if type(value) is MaskedText else value
-
-
 def _write_bytes(value: bytes, _: bool) -> str:
     return HIDDEN if type(value) is MaskedBytes else base64.b64encode(value).decode("ascii")
 
@@ -363,8 +351,8 @@ def _read_bytes(tree: Json) -> bytes:
 
 
 _WRITERS: dict[str, Writer] = {
-    "uuid": _write_uuid,
-    "string": _write_string,
+    "uuid": lambda value, _: uuids.text_of(value),
+    "string": lambda value, _: HIDDEN if type(value) is MaskedText else value,
     "bytes": _write_bytes,
     "records": _write_bytes,
     "float64": _write_float,

@@ -124,10 +124,6 @@ class Partition(NamedTuple):
             _changed(change.last_known_elr, self.last_known_elr),
         )
 
-    def without_elr(self) -> Partition:
-        """Return this partition with an empty ELR, which counts as a change (TopicDelta.maybeClearElr)."""
-        return self._replace(elr=(), last_known_elr=(), partition_epoch=self.partition_epoch + 1)
-
     def directory(self, broker_id: int) -> bytes:
         """Return the directory of this broker's replica; it must have one."""
         return self.directories[self.replicas.index(broker_id)]
@@ -355,7 +351,8 @@ class ClusterImage:
         for topic in topics:
             for index, partition in topic.partitions.items():
                 if partition.elr or partition.last_known_elr:
-                    topic.partitions[index] = partition.without_elr()
+                    epoch = partition.partition_epoch + 1  # It counts as a change: TopicDelta.maybeClearElr.
+                    topic.partitions[index] = partition._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
 
     def _config(self, record: ConfigRecord) -> None:
         _put(self.configs, (record.resource_type, record.resource_name), record.name, record.value)

@@ -338,16 +338,16 @@ class Partition:
             return False
         reached, isr = self.end_offset, self.maximal_isr
         for replica, follower in self.followers.items():
-            if follower.end_offset < reached and (replica in isr or self._may_join_soon(replica, follower, now_ms)):
+            # A follower about to join counts: a lone leader's high watermark would otherwise outrun it.
+            if follower.end_offset < reached and (
+                replica in isr
+                or (follower.is_caught_up(self.end_offset, now_ms, self.lag_time_max_ms) and self._is_eligible(replica))
+            ):
                 reached = follower.end_offset
         if reached <= self.high_watermark:
             return False
         self.high_watermark = reached
         return True
-
-    def _may_join_soon(self, replica: int, follower: Follower, now_ms: int) -> bool:
-        """Return True for a follower about to join: a lone leader's high watermark would otherwise outrun it."""
-        return follower.is_caught_up(self.end_offset, now_ms, self.lag_time_max_ms) and self._is_eligible(replica)
 
     def _propose(self, isr: frozenset[int], joining: int | None) -> IsrChange:
         with_epochs = tuple((replica, self._epoch_of(replica)) for replica in _in_order(self.replicas, isr))

@@ -313,16 +313,13 @@ class Replicas(Component):
     # ISR changes.
 
     def _propose(self, hosted: HostedPartition, change: IsrChange) -> None:
-        self.submit(hosted.key, change, functools.partial(self._isr_answered, hosted))
+        self.submit(hosted.key, change, lambda of, answer: hosted.committed_or_refused(of, answer, self.now_ms()))
 
     def submit(self, key: ReplicaKey, change: IsrChange, on_answer: Answered) -> None:
         """Send an ISR change to the controller."""
         self.isr_changes.add(key, change, on_answer)
         if not self._sending:
             self._send_isr_changes()
-
-    def _isr_answered(self, hosted: HostedPartition, change: IsrChange, answer: CommittedIsr | int) -> None:
-        hosted.committed_or_refused(change, answer, self.now_ms())
 
     def _send_isr_changes(self) -> None:
         self._sending = self.isr_changes.is_due

@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from mockraft.brokers.fleet.limits import OWN_REPLICATION_BROKERS_MAX, shortage
 from mockraft.brokers.fleet.plan import ScriptError, plan, read_script
 from mockraft.cli.broker.options import RunOptions
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.refusals import client_security, end
+from mockraft.cli.refusals import client_security
 from mockraft.cli.run.command import is_live
 from mockraft.kafka_api.options import OptionError, blaming, option
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BROKERS_A_PROCESS = 2_500
 STARTS_PER_S = 500
-PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 
 ABOUT = """Run many simulated brokers on any KRaft controller, mockraft's or Kafka's, in a few processes.
 
@@ -34,7 +33,7 @@ are registered, fenced and unfenced, how many heartbeats are answered and how fa
 controlled shutdown, a second one stops them at once.
 
   mockraft fleet --brokers 1000 --bootstrap-controller 127.0.0.1:9093
-  mockraft fleet --brokers 10000 --ramp 30 --for 120 --json run.json --plot run.svg --bootstrap-controller …
+  mockraft fleet --brokers 10000 --ramp 30 --for 120 --json run.json --bootstrap-controller …
   mockraft fleet --brokers 300 --racks a,b,c --script trouble.json --seed 7 --bootstrap-controller …
 
 A script is a JSON or TOML file of steps, each with when, what and to whom:
@@ -76,7 +75,6 @@ class FleetOptions(RunOptions):
         None, help="Seed of ids and of the brokers that a script draws. Default: a new one, shown in the summary."
     )
     json_file: Path | None = option(None, "--json", help="Write the summary with a sample a second to this file.")
-    plot_file: Path | None = option(None, "--plot", help="Draw the run: .svg, .png or .pdf (needs matplotlib).")
     plain: bool = option(False, help="Plain lines, as without a terminal.")
 
 
@@ -113,15 +111,12 @@ def fleet(options: FleetOptions) -> None:
         for_s=options.for_s,
         live=is_live(options.plain),
     )
-    draw = _plotter(options.plot_file)
-    with _open_for_writing(options.json_file, "--json") as out:
+    with _open_for_writing(options.json_file) as out:
         summary = run_fleet(order)
         if summary is None:
             raise SystemExit(ExitCode.NO_ANSWER)
         if out is not None:
             out.write(to_json(summary))
-    if draw is not None:
-        draw(summary)
     if summary["went_wrong"]:
         raise SystemExit(ExitCode.FAILED)
 
@@ -135,7 +130,7 @@ def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, s
 
 
 @contextlib.contextmanager
-def _open_for_writing(path: Path | None, option: str) -> Iterator[TextIO | None]:
+def _open_for_writing(path: Path | None) -> Iterator[TextIO | None]:
     """The file, tried before the run: an hour of measuring shall not end with a bad path."""
     if path is None:
         yield None
@@ -143,24 +138,9 @@ def _open_for_writing(path: Path | None, option: str) -> Iterator[TextIO | None]
     try:
         out = path.open("w")
     except OSError as error:
-        raise OptionError(f"cannot write {path}: {error.strerror}", option) from None
+        raise OptionError(f"cannot write {path}: {error.strerror}", "--json") from None
     with out:
         yield out
-
-
-def _plotter(path: Path | None) -> Callable[[dict[str, Any]], None] | None:
-    """Return the function that draws a summary; called before the run too, to find out early whether it works."""
-    if path is None:
-        return None
-    if path.suffix not in PLOT_SUFFIXES:
-        raise OptionError(f"{path} ends in none of {', '.join(PLOT_SUFFIXES)}", "--plot")
-    try:
-        from mockraft.cli.fleet.plot import draw
-    except ModuleNotFoundError as error:
-        about = f"--plot needs {error.name}, which is not installed: pip install {error.name}"
-        end("fleet", about, ExitCode.MISSING)
-    with _open_for_writing(path, "--plot"):
-        return lambda summary: draw(summary, path)
 
 
 COMMANDS = {"fleet": Command("fleet", fleet, ABOUT)}

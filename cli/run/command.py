@@ -23,7 +23,6 @@ from rich.console import Console
 from rich.live import Live
 
 if TYPE_CHECKING:
-    from mockraft.brokers.fleet.fleet import Fleet
     from mockraft.cli.run.picture import Picture, Watch
     from mockraft.server.running import RunningController
 
@@ -97,7 +96,9 @@ async def _run(options: Options, rng: random.Random) -> int:
         await end_tasks(show)
         await fleet.shut_down(SHUTDOWN_MS)
     await running.stop()
-    print(f"stopped after {watch.picture().up_ms / 1000:.1f} s; {_shutdown_summary(fleet)}")
+    left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
+    up_s = watch.picture().up_ms / 1000
+    print(f"stopped after {up_s:.1f} s; {left} of {len(fleet.brokers)} brokers left by controlled shutdown")
     return 0
 
 
@@ -158,11 +159,6 @@ def _figures(picture: Picture) -> str:
     fenced = sum(row.fenced for row in picture.brokers)
     rates = ", ".join(f"{name} {rate:.1f}/s" for name, rate in picture.rates.items() if rate)
     return f"high watermark {picture.high_watermark}, {len(picture.brokers)} brokers, {fenced} fenced; {rates}"
-
-
-def _shutdown_summary(fleet: Fleet) -> str:
-    left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
-    return f"{left} of {len(fleet.brokers)} brokers left by controlled shutdown"
 
 
 COMMANDS = {"run": Command("run", run, RUN_ABOUT)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mockraft.cli.command_line import Command
 from mockraft.cli.spark import decode, replay, report
 
-ABOUT = """Process large captures with Spark: decode to tables, verify the codec, replay, report.
+ABOUT = """Process large captures with Spark: decode to tables, replay, report.
 
 Files are split over the cores of one machine or a cluster; splits do not change the result. Install PySpark with
 pip install 'mockraft[spark]'; Java 17 or later is needed. report needs neither (pip install 'mockraft[report]'), nor do
@@ -17,8 +17,7 @@ COMMANDS = {
         "spark",
         about=ABOUT,
         subcommands={
-            "decode": decode.DECODE_COMMAND,
-            "roundtrip": decode.ROUNDTRIP_COMMAND,
+            "decode": decode.COMMAND,
             "replay": replay.COMMAND,
             "report": report.COMMAND,
         },

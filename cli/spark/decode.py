@@ -1,4 +1,4 @@
-"""`mockraft spark decode` and `mockraft spark roundtrip`."""
+"""`mockraft spark decode`."""
 
 from __future__ import annotations
 
@@ -42,26 +42,10 @@ followed across splits and files.
     failed="the Spark job failed",
 )
 
-ROUNDTRIP = """Verify the codec with captures: decode each message, encode it again and compare the bytes.
-
-Reports by API, version and direction how many messages were decoded and encoded to the same bytes, with the first
-message that was not and the offset of the difference. Unknown APIs and versions, opaque (TLS, SASL) and truncated
-messages are counted; with --strict they are failures.
-
-  mockraft spark roundtrip --captures 'ring/*.pcapng' --ports 9093
-  mockraft spark roundtrip --captures run.pcap --json
-
-""" + exit_codes(
-    ExitCode.MISSING,
-    ExitCode.INTERRUPTED,
-    done="all messages are equal",
-    failed="one is not, or the Spark job failed",
-)
-
 
 @dataclass(frozen=True, kw_only=True)
-class FrameOptions(SparkOptions):
-    """Options of both commands."""
+class DecodeOptions(SparkOptions):
+    """Options of `mockraft spark decode`."""
 
     apis: str | None = option(None, metavar="API[,API]", help="Only these APIs, by name or key.")
     clients: str | None = option(None, metavar="HOST[,HOST]", help="Only traffic of these client addresses.")
@@ -71,16 +55,6 @@ class FrameOptions(SparkOptions):
     partitions: int | None = option(
         None, lowest=1, help="Shuffle partitions. Default: two per core; on a cluster spark.sql.shuffle.partitions."
     )
-
-    def source(self, **more: str | None) -> dict[str, object]:
-        """Return the options for `tables.frames`, with those that select frames."""
-        times = {"timeFrom": self.time_from, "timeTo": self.time_to}
-        return super().source(apiKeys=self.apis, clients=self.clients, **times, **more)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecodeOptions(FrameOptions):
-    """Options of `mockraft spark decode`."""
 
     out: str = required(metavar="DIR", help="The folder for the tables, a path or URL.")
     tables: str | None = option(
@@ -107,6 +81,11 @@ class DecodeOptions(FrameOptions):
     cluster: str | None = option(None, metavar="NAME", help="The cluster's name in that path.")
     show_secrets: bool = option(False, help="Keep passwords, keys, tokens and sensitive configs.")
 
+    def source(self, **more: str | None) -> dict[str, object]:
+        """Return the options for `tables.frames`, with those that select frames."""
+        times = {"timeFrom": self.time_from, "timeTo": self.time_to}
+        return super().source(apiKeys=self.apis, clients=self.clients, **times, **more)
+
     def partition_day(self) -> date | None:
         """Return --day. Raises OptionError for what is no day, and without a name for the cluster."""
         if self.day is None and self.cluster is None:
@@ -117,13 +96,6 @@ class DecodeOptions(FrameOptions):
             return date.fromisoformat(self.day or "")
         except ValueError:
             raise OptionError(f"{self.day or ''!r} is no day: give it as 2026-11-20", "--day") from None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundtripOptions(FrameOptions):
-    """Options of `mockraft spark roundtrip`."""
-
-    strict: bool = option(False, help="Treat unknown, opaque and truncated messages as failures.")
 
 
 def _is_of_no_table(name: str) -> bool:
@@ -182,36 +154,12 @@ def decode(options: DecodeOptions) -> None:
     elif not any(counts.values()):
         print(f"mockraft spark decode: {options.no_kafka(files)}", file=sys.stderr)
     if options.as_json:
-        print(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": _objects(found)}))
+        coverage = [row._asdict() for row in found]
+        print(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": coverage}))
         return
     console = result_console()
     _print_coverage(console, found)
     console.print(", ".join(f"{count:,} {name}" for name, count in counts.items()) + f" in {out}", soft_wrap=True)
-
-
-def roundtrip(options: RoundtripOptions) -> None:
-    """Decode and encode every message; exit with code 1 if one differs."""
-    need_spark()
-    from mockraft.spark_replay.spark import tables
-    from mockraft.spark_replay.spark.coverage import coverage, fails
-
-    source, files = options.source(), options.files()
-    with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
-        progress.step("decoding and encoding messages")
-        frames = tables.frames_table(spark, files, partitions=options.partitions, **source)
-        found = coverage(tables.messages_table(frames, with_bodies=False))
-    failed = [row for row in found if fails(row) or (options.strict and row.decode_status != "ok")]
-    total, back = sum(row.frames for row in found), sum(row.equal for row in found)
-    if not found:
-        raise OptionError(options.no_kafka(files), "--captures")
-    if options.as_json:
-        print(json.dumps({"captures": files, "messages": total, "equal": back, "coverage": _objects(found)}))
-    else:
-        console = result_console()
-        _print_coverage(console, found)
-        console.print(f"{back:,} of {total:,} messages are equal after decoding and encoding", soft_wrap=True)
-    if failed:
-        raise SystemExit(ExitCode.FAILED)
 
 
 def _apis(text: str | None) -> tuple[str, ...]:
@@ -230,10 +178,6 @@ def _chosen(text: str | None, allowed: tuple[str, ...], option: str) -> tuple[st
     if wrong := [each for each in chosen if each not in allowed]:
         raise OptionError(f"{wrong[0]!r} is not {', '.join(allowed)}", option)
     return chosen
-
-
-def _objects(rows: list[Coverage]) -> list[dict[str, object]]:
-    return [row._asdict() for row in rows]
 
 
 def _print_coverage(console: Console, rows: list[Coverage]) -> None:
@@ -260,5 +204,4 @@ def _print_coverage(console: Console, rows: list[Coverage]) -> None:
     console.print(table)
 
 
-DECODE_COMMAND = Command("decode", decode, DECODE)
-ROUNDTRIP_COMMAND = Command("roundtrip", roundtrip, ROUNDTRIP)
+COMMAND = Command("decode", decode, DECODE)

@@ -48,12 +48,6 @@ def fault_schema() -> Schema:
     return closed_object(schema["properties"] | counts, always, description="A fault and its count.")
 
 
-def kind_schema() -> Schema:
-    """Return the schema of a kind's name."""
-    summaries = "\n".join(f"- `{kind.name}`: {kind.summary}" for kind in KINDS.values())
-    return {"type": "string", "enum": list(KINDS), "description": summaries}
-
-
 def params_schema() -> Schema:
     """Return the schema of the parameters of all kinds of faults."""
     properties: Schema = {}
@@ -66,12 +60,6 @@ def params_schema() -> Schema:
         lines = properties[name].get("description", "")
         properties[name]["description"] = f"{lines}- {', '.join(kinds)}: {about}\n"
     return closed_object(properties, description="Parameters of a fault; `/v1/faults/kinds` lists those of each kind.")
-
-
-def connections_schema() -> Schema:
-    """Return the schema of a toxic's connections."""
-    scopes: Schema = {camel(each.name): {"description": "One value or a list."} for each in fields(ConnectionMatch)}
-    return closed_object(scopes, description="The affected connections; default: all.")
 
 
 def _parameter(parameter: Parameter) -> Schema:
@@ -100,4 +88,10 @@ class Fault(Tabled):
 
 def parts() -> dict[str, Schema]:
     """Return the schemas that others refer to, by the name of their component."""
-    return {"ConnectionMatch": connections_schema(), "FaultKind": kind_schema(), "FaultParams": params_schema()}
+    summaries = "\n".join(f"- `{kind.name}`: {kind.summary}" for kind in KINDS.values())
+    scopes: Schema = {camel(each.name): {"description": "One value or a list."} for each in fields(ConnectionMatch)}
+    return {
+        "ConnectionMatch": closed_object(scopes, description="The affected connections; default: all."),
+        "FaultKind": {"type": "string", "enum": list(KINDS), "description": summaries},
+        "FaultParams": params_schema(),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from mockraft.kafka_configs import config_keys
@@ -12,21 +13,19 @@ from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.server.views import (
     BrokerView,
-    ConfigView,
     ListenerView,
     LogDirView,
     NodeView,
     PartitionView,
     QuorumView,
     ReplicaView,
-    SnapshotView,
     SupportedView,
     TopicView,
 )
 from mockraft.wire import uuids
 
 _PROTOCOL_NAMES: Final = {number: name for name, number in SECURITY_PROTOCOLS.items()}
-_CONFIG_TYPES: Final = {
+CONFIG_TYPES: Final = {
     config_keys.TOPIC: "topic",
     config_keys.BROKER: "broker",
     config_keys.CLIENT_METRICS: "client-metrics",
@@ -34,16 +33,11 @@ _CONFIG_TYPES: Final = {
 }
 
 
-def broker_views(controller: Controller, now_ms: int) -> list[BrokerView]:
-    """Return all registered brokers, by id."""
+def broker_views(controller: Controller, now_ms: int, broker_ids: Iterable[int]) -> list[BrokerView]:
+    """Return registered brokers, by id."""
     fetched = _fetched_offsets(controller, now_ms)
     brokers = controller.image.cluster.brokers
-    return [_broker_view(controller, brokers[number], fetched.get(number, -1)) for number in sorted(brokers)]
-
-
-def broker_view(controller: Controller, broker: BrokerRegistration, now_ms: int) -> BrokerView:
-    """Return one registered broker."""
-    return _broker_view(controller, broker, _fetched_offsets(controller, now_ms).get(broker.broker_id, -1))
+    return [_broker_view(controller, brokers[number], fetched.get(number, -1)) for number in broker_ids]
 
 
 def topic_view(topic: Topic) -> TopicView:
@@ -67,22 +61,6 @@ def partition_view(number: int, partition: Partition) -> PartitionView:
         partition.adding_replicas,
         partition.removing_replicas,
     )
-
-
-def config_views(controller: Controller) -> list[ConfigView]:
-    """Return the dynamic configuration of every resource that has one."""
-    return [
-        ConfigView(_CONFIG_TYPES.get(resource_type, str(resource_type)), name, dict(values))
-        for (resource_type, name), values in sorted(controller.image.configs.items())
-    ]
-
-
-def snapshot_views(controller: Controller) -> list[SnapshotView]:
-    """Return the snapshots that are kept, oldest first."""
-    return [
-        SnapshotView(found.id.end_offset, found.id.epoch, found.size, found.id.file_name)
-        for found in controller.log.snapshots
-    ]
 
 
 def quorum_view(controller: Controller, nodes: list[Controller], now_ms: int) -> QuorumView:

@@ -64,13 +64,15 @@ class State:
     def brokers(self) -> list[BrokerView]:
         """Return the registered brokers, by id."""
         running = self._running
-        return reading.broker_views(running.controller, running.clock.now_ms())
+        return reading.broker_views(
+            running.controller, running.clock.now_ms(), sorted(running.controller.image.cluster.brokers)
+        )
 
     def broker(self, broker_id: int) -> BrokerView:
         """Return a registered broker."""
         running = self._running
-        found = self._registration(running.controller, broker_id)
-        return reading.broker_view(running.controller, found, running.clock.now_ms())
+        self._registration(running.controller, broker_id)
+        return reading.broker_views(running.controller, running.clock.now_ms(), [broker_id])[0]
 
     def topics(self) -> list[TopicView]:
         """Return the topics with their partitions, by name."""
@@ -87,8 +89,11 @@ class State:
         return {**controller.image.features, "kraft.version": controller.log.kraft_version}
 
     def configs(self) -> list[ConfigView]:
-        """Return the dynamic configuration, by resource."""
-        return reading.config_views(self._running.controller)
+        """Return the dynamic configuration of every resource that has one."""
+        return [
+            ConfigView(reading.CONFIG_TYPES.get(resource_type, str(resource_type)), name, dict(values))
+            for (resource_type, name), values in sorted(self._running.controller.image.configs.items())
+        ]
 
     def quorum(self) -> QuorumView:
         """Return the leader, the voters and observers, and the offset of each."""
@@ -98,7 +103,10 @@ class State:
 
     def snapshots(self) -> list[SnapshotView]:
         """Return the snapshots that are kept, oldest first."""
-        return reading.snapshot_views(self._running.controller)
+        return [
+            SnapshotView(found.id.end_offset, found.id.epoch, found.size, found.id.file_name)
+            for found in self._running.controller.log.snapshots
+        ]
 
     def metadata_log(self, from_offset: int = 0, limit: int | None = None) -> list[LogRecord]:
         """Return records of the metadata log from an offset on; a negative one counts from the end.

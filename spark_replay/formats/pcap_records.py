@@ -15,18 +15,14 @@ from mockraft.spark_replay.formats.file_headers import RECORD_HEADER_BYTES, Pcap
 from mockraft.spark_replay.formats.sync import RecordSync
 
 
-def record_layout(header: PcapHeader) -> np.dtype[np.void]:
-    """Return a record header as a numpy dtype."""
-    return np.dtype([(name, f"{header.order}u4") for name in ("seconds", "fraction", "captured", "original")])
-
-
 class PcapRecords:
     """Iterate over the packets of a pcap file, or of a split of it, chunk by chunk."""
 
     def __init__(self, reader: ChunkReader, header: PcapHeader, events: FileEvents, first_number: int) -> None:
         self.reader, self.header, self.events = reader, header, events
         self.next_number = first_number
-        self.layout = record_layout(header)
+        fields = ("seconds", "fraction", "captured", "original")
+        self.layout = np.dtype([(name, f"{header.order}u4") for name in fields])
         self.is_split_end = reader.end is not None and reader.end != reader.file.size
 
     def __iter__(self) -> Iterator[PacketColumns]:

@@ -110,7 +110,7 @@ class PcapngBlocks:
     def __iter__(self) -> Iterator[PacketColumns]:
         reader = self.reader
         while self.at < reader.size:
-            if self._starts_section():
+            if self.reader.buffer[self.at : self.at + 4].tobytes() == SECTION_MAGIC:
                 if not self._read_section():
                     return
                 continue
@@ -149,9 +149,6 @@ class PcapngBlocks:
             words = self.reader.buffer[: self.reader.size & ~3].view(f"{self.order}u4").astype(np.uint32, copy=False)
             found = self._views[self.order] = words, words.data
         return found
-
-    def _starts_section(self) -> bool:
-        return self.reader.buffer[self.at : self.at + 4].tobytes() == SECTION_MAGIC
 
     def _read_section(self) -> bool:
         """Skip a section header; return True if reading continues."""

@@ -86,7 +86,8 @@ class FreshProcess:
             command += ["--release", known.release]
         if known.metadata_version is not None:
             command += ["--metadata-version", str(known.metadata_version)]
-        skips = bool(known.absences) and order == CAUSAL and self._has_admin()
+        has_admin = self._is_this_mockraft() and None not in map(importlib.util.find_spec, ("fastapi", "uvicorn"))
+        skips = bool(known.absences) and order == CAUSAL and has_admin
         if skips:
             command += ["--virtual-clock", "--admin-port", "0"]
         ends_with_this = self._is_this_mockraft()
@@ -103,10 +104,6 @@ class FreshProcess:
                 yield opened if skips else opened._replace(admin=None)
             finally:
                 _end(process)
-
-    def _has_admin(self) -> bool:
-        """Return True if it is known to have the extra `admin`."""
-        return self._is_this_mockraft() and None not in map(importlib.util.find_spec, ("fastapi", "uvicorn"))
 
     def _is_this_mockraft(self) -> bool:
         return self.version is None and self.command[:3] == (sys.executable, "-m", "mockraft")

@@ -87,7 +87,9 @@ def write_report(
         frames = frames_of_tables(tables, wanted)
     elif captures:
         traffic, frames = traffic_of_captures(captures, ports, wanted, on_rows, on_error)
-    content: dict[str, object] = {"sources": _sources(tables, captures, replay)}
+    named = [Location.parse(path).name for path in captures[:5]] + (["…"] if len(captures) > 5 else [])
+    sources = [*([str(tables)] if tables else []), *named, *([f"replay {replay}"] if replay else [])]
+    content: dict[str, object] = {"sources": sources}
     if traffic is not None:
         content |= _traffic(traffic, frames, show_secrets=show_secrets)
     if replayed is not None and replay is not None:
@@ -99,11 +101,6 @@ def write_report(
         content |= _pictures(traffic)
     write_file(Location.parse(out), _rendered(content).encode("utf-8", "backslashreplace"))
     return summary
-
-
-def _sources(tables: Folder | None, captures: Sequence[str | PathLike[str]], replay: Folder | None) -> list[str]:
-    named = [Location.parse(path).name for path in captures[:5]] + (["…"] if len(captures) > 5 else [])
-    return [*([str(tables)] if tables else []), *named, *([f"replay {replay}"] if replay else [])]
 
 
 def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[str, object]:

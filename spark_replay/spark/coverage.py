@@ -35,11 +35,6 @@ class Coverage(NamedTuple):
     not_roundtrip: int
     example: str
 
-    @property
-    def equal(self) -> int:
-        """Number of frames that round-trip unchanged."""
-        return self.frames - self.not_roundtrip if self.decode_status == "ok" else 0
-
 
 def coverage(messages: DataFrame | WorkerTable) -> list[Coverage]:
     """Count rows of MESSAGES by API, version, direction and status."""
@@ -51,11 +46,6 @@ def coverage(messages: DataFrame | WorkerTable) -> list[Coverage]:
     rows = counted.agg(F.sum("frames"), F.sum("not_roundtrip"), F.coalesce(F.min("example"), F.lit(""))).collect()
     found = [Coverage(*row) for row in rows]
     return sorted(found, key=lambda row: (row.api_key is None, row.api_key, row.api_version or 0, row.is_response, row))
-
-
-def fails(row: Coverage) -> bool:
-    """Return True if the codec failed: known bytes that do not decode or do not round-trip."""
-    return row.decode_status == "error" or row.not_roundtrip > 0
 
 
 def count_messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,27 +1,20 @@
-"""The terminal screen of `mockraft fleet`, and the picture of a run."""
+"""The terminal screen of `mockraft fleet`."""
 
 from __future__ import annotations
 
 import io
-import json
 import re
 import signal
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-import pytest
 from mockraft import Controller
 from mockraft.brokers.fleet.figures import Figures, Histogram
 from mockraft.brokers.fleet.plan import Do, ScriptStep, plan
-from mockraft.brokers.fleet.summary import Course, done_to
-from mockraft.cli.fleet.command import _plotter
+from mockraft.brokers.fleet.summary import Course
 from mockraft.cli.fleet.screen import FleetScreen
-from mockraft.kafka_api.options import OptionError
 from rich.console import Console
 
-from ..budgets import sample
-from ..rows import each_row
 from .cli import in_a_terminal
 
 DEADLINE_S = 60
@@ -72,39 +65,6 @@ def test_problems_are_shown() -> None:
     assert "errors: 7x STALE_BROKER_EPOCH" in screen
     assert "fenced by mistake: 1 brokers" in screen
     assert "died: 1 brokers; 4: it is over" in screen
-
-
-@each_row("suffix", sample([".svg", ".png", ".pdf"], 1))
-def test_a_run_becomes_a_picture(tmp_path: Path, suffix: str) -> None:
-    course = Course()
-    for second in range(1, 30):
-        course.see(figures(100 * second), float(second))
-    summary = {"processes": 2, "actions": done_to(ACTIONS), **course.summary(figures(2900), [])}
-    path = tmp_path / f"run{suffix}"
-    draw = _plotter(path)
-    assert draw is not None
-    draw(json.loads(json.dumps(summary)))
-    assert path.stat().st_size > 5_000
-    if suffix == ".svg":
-        text = path.read_text()
-        assert "1,000 simulated brokers" in text
-        assert "disconnect 1,000" in text
-
-
-def test_a_run_without_a_heartbeat_becomes_a_picture_too(tmp_path: Path) -> None:
-    course = Course()
-    course.see(figures(0), 1.0)
-    draw = _plotter(tmp_path / "run.svg")
-    assert draw is not None
-    draw({"processes": 1, "actions": [], **course.summary(figures(0), [])})
-    assert (tmp_path / "run.svg").read_text().startswith("<?xml")
-
-
-def test_undrawable_picture_is_reported_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"run\.gif ends in none of \.svg, \.png, \.pdf"):
-        _plotter(tmp_path / "run.gif")
-    with pytest.raises(OptionError, match=r"cannot write /nowhere/run\.svg: No such file"):
-        _plotter(Path("/nowhere/run.svg"))
 
 
 def test_in_a_terminal_it_is_a_table_and_ctrl_c_ends_it() -> None:

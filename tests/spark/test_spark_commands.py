@@ -1,4 +1,4 @@
-"""`mockraft spark decode`, `roundtrip` and `replay`, on the session that the tests share."""
+"""`mockraft spark decode` and `replay`, on the session that the tests share."""
 
 import json
 from collections.abc import Callable
@@ -75,18 +75,11 @@ def test_a_day_of_a_cluster_is_in_folders_of_its_own_which_are_replaced(
         assert run(*words, *wrong).exit_code == 2
 
 
-def test_every_message_comes_back(run: Callable[..., Result], controller_capture: str) -> None:
-    result = run("roundtrip", "--captures", controller_capture, *ONLY)
-    assert result.exit_code == 0, result.output
-    assert "10 of 10 messages are equal after decoding and encoding" in result.stdout
-
-
-def test_reports_wrong_port_and_fails(run: Callable[..., Result], controller_capture: str, tmp_path: Path) -> None:
+def test_reports_wrong_port(run: Callable[..., Result], controller_capture: str, tmp_path: Path) -> None:
     wrong = ("--captures", controller_capture, "--ports", 9)
-    proof, decoded = run("roundtrip", *wrong), run("decode", *wrong, "--tables", "frames", "--out", tmp_path / "t")
-    assert (proof.exit_code, decoded.exit_code) == (2, 0)
-    for result in (proof, decoded):
-        assert "no Kafka frame on port 9" in result.stderr
+    decoded = run("decode", *wrong, "--tables", "frames", "--out", tmp_path / "t")
+    assert decoded.exit_code == 0
+    assert "no Kafka frame on port 9" in decoded.stderr
 
 
 @pytest.mark.parametrize("command", ["decode", "replay"])
@@ -157,10 +150,10 @@ def test_typed_messages_of_an_unknown_api_are_refused(
 
 def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.pcap").write_text("hello" * 10)
-    result = run("roundtrip", "--captures", tmp_path / "run.pcap")
+    result = run("decode", "--captures", tmp_path / "run.pcap", "--tables", "frames", "--out", tmp_path / "t")
     assert result.exit_code == 2
     step, line = result.stderr.splitlines()
-    assert step == "mockraft spark: decoding and encoding messages"
+    assert step == "mockraft spark: writing frames (1 of 1)"
     assert line.startswith("mockraft spark: ")
     assert "run.pcap" in line
 

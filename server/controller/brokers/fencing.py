@@ -72,7 +72,8 @@ class Fencing:
         unchanged = Places()
         while step:
             left = {(change.topic_id, change.partition_id) for change, _ in records if change.isr is not None}
-            unchanged.add_all(set(step) - left)
+            for place in set(step) - left:
+                unchanged.add(*place)
             step = list(islice(places, PARTITIONS_AT_ONCE))
             registration = self.controller.image.cluster.brokers.get(self.broker_id)
             if registration is None or registration.broker_epoch != epoch or registration.fenced:

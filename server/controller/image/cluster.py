@@ -246,13 +246,9 @@ class ClusterImage:
             )
         )
 
-    def apply_fence(self, record: FenceBrokerRecord, offset: int) -> None:
-        """Fence a broker; record type of old logs."""
-        self._put(replace(self._registered(record.id, record.epoch), fenced=True))
-
-    def apply_unfence(self, record: UnfenceBrokerRecord, offset: int) -> None:
-        """Unfence a broker; record type of old logs."""
-        self._put(replace(self._registered(record.id, record.epoch), fenced=False))
+    def set_fenced(self, record: FenceBrokerRecord | UnfenceBrokerRecord, fenced: bool) -> None:
+        """Fence or unfence a broker; record types of old logs."""
+        self._put(replace(self._registered(record.id, record.epoch), fenced=fenced))
 
     def apply_register_controller(self, record: RegisterControllerRecord, offset: int) -> None:
         """Add or replace a controller's registration."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mockraft.kafka_configs import config_keys
 from mockraft.releases import Behaviour, MetadataVersion
 from mockraft.releases import metadata_version as metadata_version_of
 from mockraft.server.controller.image.cluster import ClusterImage, ReplayError
@@ -150,13 +151,14 @@ class Image:
         yield from self.settings.configs_to_records()
         yield from self.settings.client_quotas_to_records()
         yield from self.settings.producer_ids_to_records()
-        yield from self.security.acls_to_records()
+        for acl_id, acl in self.security.acls.items():
+            yield acl.to_record(acl_id)
         yield from self.security.scram_to_records(version)
         yield from self.security.delegation_tokens_to_records(version)
 
 
 def _apply_remove_topic(image: Image, record: RemoveTopicRecord, offset: int) -> None:
-    image.settings.drop_topic_configs(image.topics.by_id[record.topic_id].name)
+    image.settings.configs.pop((config_keys.TOPIC, image.topics.by_id[record.topic_id].name), None)
     image.topics.apply_remove_topic(record, offset)
 
 
@@ -166,8 +168,8 @@ APPLIES: Final[dict[int, _Apply]] = {
     RegisterBrokerRecord.api_key: lambda image, *at: image.cluster.apply_register_broker(*at),
     UnregisterBrokerRecord.api_key: lambda image, *at: image.cluster.apply_unregister_broker(*at),
     BrokerRegistrationChangeRecord.api_key: lambda image, *at: image.cluster.apply_registration_change(*at),
-    FenceBrokerRecord.api_key: lambda image, *at: image.cluster.apply_fence(*at),
-    UnfenceBrokerRecord.api_key: lambda image, *at: image.cluster.apply_unfence(*at),
+    FenceBrokerRecord.api_key: lambda image, record, _: image.cluster.set_fenced(record, True),
+    UnfenceBrokerRecord.api_key: lambda image, record, _: image.cluster.set_fenced(record, False),
     RegisterControllerRecord.api_key: lambda image, *at: image.cluster.apply_register_controller(*at),
     UnregisterControllerRecord.api_key: lambda image, *at: image.cluster.apply_unregister_controller(*at),
     TopicRecord.api_key: lambda image, *at: image.topics.apply_topic(*at),

@@ -105,11 +105,6 @@ class SecurityImage:
         """Remove a token; no effect if there is none with this id."""
         self.delegation_tokens.pop(record.token_id, None)
 
-    def acls_to_records(self) -> Iterator[RecordAt]:
-        """Return the ACLs as records (AclsImage.write)."""
-        for acl_id, acl in self.acls.items():
-            yield acl.to_record(acl_id)
-
     def scram_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
         """Return the credentials as records, if the version has them (ScramImage.write)."""
         if not version.has(Behaviour.SCRAM):

@@ -63,10 +63,6 @@ class SettingsImage:
         if not values:
             del self.configs[resource]
 
-    def drop_topic_configs(self, topic_name: str) -> None:
-        """Remove the configs of a deleted topic."""
-        self.configs.pop((config_keys.TOPIC, topic_name), None)
-
     def apply_feature_level(self, record: FeatureLevelRecord, offset: int) -> None:
         """Set a feature's finalized level; level 0 removes it."""
         if record.feature_level == 0 and record.name != METADATA_VERSION:

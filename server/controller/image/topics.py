@@ -5,7 +5,7 @@ Partitions are indexed by broker and by directory, so that fencing costs only as
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
@@ -174,11 +174,6 @@ class Places:
         if partition_id >= _BLOCK:
             topic_id, partition_id = _block(topic_id, partition_id)
         self._bits[topic_id] = self._bits.get(topic_id, 0) | 1 << partition_id
-
-    def add_all(self, places: Iterable[tuple[bytes, int]]) -> None:
-        """Add partitions."""
-        for topic_id, partition_id in places:
-            self.add(topic_id, partition_id)
 
     def discard(self, topic_id: bytes, partition_id: int) -> None:
         """Remove a partition, if present."""
