@@ -281,7 +281,7 @@ def _configs(before: Image, after: Image) -> Iterator[Change]:
 
 
 def _quotas(before: Image, after: Image) -> Iterator[Change]:
-    for entity, old, new in _pairs(before.client_quotas, after.client_quotas):
+    for entity, old, new in _pairs(before.settings.client_quotas, after.settings.client_quotas):
         about = ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in entity)
         for key, was, now in _pairs(old or {}, new or {}):
             yield Change(f"quota of {about}", key, *(_UNSET if each is None else each for each in (was, now)))

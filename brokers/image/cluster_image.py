@@ -228,7 +228,23 @@ NOT_MODELLED: Final = {
 }
 
 
-class ClusterImage:
+class FinalizedLevels:
+    """The finalized levels by feature, and what follows from them."""
+
+    __slots__ = ()
+    features: dict[str, int]
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized metadata.version, 0 while unknown."""
+        return self.features.get(METADATA_VERSION, 0)
+
+    def has(self, behaviour: Behaviour) -> bool:
+        """Return True if the finalized metadata.version brings the behaviour."""
+        return behaviour in present(levels=((METADATA_VERSION, self.metadata_version),))
+
+
+class ClusterImage(FinalizedLevels):
     """Topics by id and by name, brokers and controllers by id, configs by (resource type, name), feature levels.
 
     Client quotas are values by key by entity; SCRAM credentials are reduced to the iterations by mechanism by user.
@@ -242,20 +258,11 @@ class ClusterImage:
         self.brokers: dict[int, BrokerNode] = {}
         self.controllers: dict[int, ControllerNode] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
-        self.features: dict[str, int] = {}
+        self.features = {}
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.scram_iterations: dict[str, dict[int, int]] = {}
         self.version = 0
         self._transactions = Transactions()
-
-    @property
-    def metadata_version(self) -> int:
-        """The finalized metadata.version, 0 while unknown."""
-        return self.features.get(METADATA_VERSION, 0)
-
-    def has(self, behaviour: Behaviour) -> bool:
-        """Return True if the finalized metadata.version brings the behaviour."""
-        return behaviour in present(levels=((METADATA_VERSION, self.metadata_version),))
 
     def partition(self, topic_id: bytes, partition: int) -> Partition | None:
         """Return the partition, or None."""

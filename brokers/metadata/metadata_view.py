@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, Transactions
+from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, FinalizedLevels, Transactions
 from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS
-from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.directory_ids import MIGRATING
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -54,7 +53,7 @@ class Registration(NamedTuple):
     log_dirs: tuple[bytes, ...]
 
 
-class MetadataView:
+class MetadataView(FinalizedLevels):
     """The committed metadata as one broker sees it.
 
     `replicas` is keyed by (topic id, partition). `changed` collects the keys of replicas that were added, removed or
@@ -78,7 +77,7 @@ class MetadataView:
         self, broker_id: int, features: dict[str, int] | None = None, topics: dict[bytes, str] | None = None
     ) -> None:
         self.broker_id = broker_id
-        self.features: dict[str, int] = {} if features is None else features
+        self.features = {} if features is None else features
         self.topics: dict[bytes, str] = {} if topics is None else topics
         self.replicas: dict[tuple[bytes, int], Replica] = {}
         self.registration: Registration | None = None
@@ -86,15 +85,6 @@ class MetadataView:
         self.changed: set[tuple[bytes, int]] = set()
         self.touched: set[tuple[bytes, int]] | None = None
         self._transactions = Transactions()
-
-    @property
-    def metadata_version(self) -> int:
-        """The finalized metadata.version, 0 while unknown."""
-        return self.features.get(METADATA_VERSION, 0)
-
-    def has(self, behaviour: Behaviour) -> bool:
-        """Return True if the finalized metadata.version brings the behaviour."""
-        return behaviour in present(levels=((METADATA_VERSION, self.metadata_version),))
 
     @property
     def cordoned_log_dirs(self) -> str | None:

@@ -180,7 +180,9 @@ def decode_command(options: DecodeOptions) -> None:
         try:
             tree = decode(subject, content, show_secrets=options.show_secrets)
         except WireError as error:
-            _fail("decode", _placed(error, subject, content), _advice(subject, content))
+            see = "`mockraft explain` with the same options shows how far they can be read"
+            advice = [*(f"try it {hint}" for hint in hints(subject, content)), see]
+            _fail("decode", _placed(error, subject, content), advice)
         _print_json(tree, options.compact)
 
 
@@ -285,11 +287,6 @@ def _print_json(tree: dict[str, Json], compact: bool) -> None:
         Console().print_json(data=tree, ensure_ascii=False)
     else:
         print(json.dumps(tree, ensure_ascii=False, indent=2))
-
-
-def _advice(subject: Subject, content: bytes) -> list[str]:
-    see = "`mockraft explain` with the same options shows how far they can be read"
-    return [*(f"try it {hint}" for hint in hints(subject, content)), see]
 
 
 def _fail(command: str, error: WireError, advice: list[str]) -> NoReturn:

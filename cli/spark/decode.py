@@ -106,6 +106,8 @@ def decode(options: DecodeOptions) -> None:
     """Write the tables and print a summary."""
     need_spark()
     from mockraft.spark_replay.spark import decode_job
+    from mockraft.spark_replay.spark.coverage import COUNTED, coverage
+    from mockraft.spark_replay.spark.worker_table import stored_table
 
     out, day = location_of(options.out), options.partition_day()
     if day is not None:
@@ -147,15 +149,15 @@ def decode(options: DecodeOptions) -> None:
         found = []
         if "messages" in only:
             progress.step("counting messages")
-            found = decode_job.stored_coverage(spark, out)
+            found = coverage(stored_table(spark, str(out / "messages"), COUNTED))
     if options.topics and counts.get("records") == 0:
         note = "no record of --topics; Fetch and Produce have topic ids, not names, from version 13"
         print(f"mockraft spark decode: {note}", file=sys.stderr)
     elif not any(counts.values()):
         print(f"mockraft spark decode: {options.no_kafka(files)}", file=sys.stderr)
     if options.as_json:
-        coverage = [row._asdict() for row in found]
-        print(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": coverage}))
+        kinds = [row._asdict() for row in found]
+        print(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": kinds}))
         return
     console = result_console()
     _print_coverage(console, found)

@@ -47,14 +47,11 @@ def create_app(
     for router in ROUTERS:
         app.include_router(router)
     if PAGE.is_dir():
-        _add_page(app)
+
+        @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+        async def page() -> FileResponse:
+            return FileResponse(PAGE / "index.html")
+
+        app.mount("/page", StaticFiles(directory=PAGE))
     app.add_middleware(Guard, settings=settings)
     return app
-
-
-def _add_page(app: FastAPI) -> None:
-    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html")
-
-    app.mount("/page", StaticFiles(directory=PAGE))

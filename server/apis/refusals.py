@@ -54,5 +54,5 @@ def forget(controller: Controller, broker_id: int) -> None:
 def mutation_quota(controller: Controller, ctx: RequestContext, strict_since_version: int) -> MutationQuota:
     """Return the controller mutation quota; requests of older versions are never refused by it (KIP-599)."""
     is_strict = ctx.api_version >= strict_since_version
-    quotas = controller.image.client_quotas
+    quotas = controller.image.settings.client_quotas
     return controller.mutation_quotas.quota_for(quotas, ctx.principal, ctx.client_id, ctx.now_ms, is_strict=is_strict)

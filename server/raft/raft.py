@@ -70,7 +70,7 @@ class Raft(QuorumState):
         log = MetadataLog.open(config, now_ms, rng)
         try:
             if saved is not None and log.end_offset == 0:
-                state_file.begin_with(log, saved, now_ms)
+                log.install_snapshot(saved.id, state_file.encode(saved.id, saved.records, log, now_ms), now_ms)
             return cls(config, log, rng, now_ms)
         except (OSError, StorageError, WireError) as error:
             log.close()

@@ -79,7 +79,8 @@ def write_report(
         OSError: the file cannot be written.
     """
     replayed = replay_of_tables(replay, on_rows) if replay else None
-    wanted = replay_sections.wanted_requests(replayed) if replayed else set()
+    examples = replay_sections.shown_examples(replayed) if replayed else []
+    wanted = {(row["conn_id"], row["incarnation"], row["request_frame_no"], False) for _, row in examples}
     traffic, frames = None, {}
     if tables is not None:
         traffic = traffic_of_tables(tables, on_rows)

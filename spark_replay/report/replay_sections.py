@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow.dataset as ds
-from mockraft.spark_replay.report.captured import FrameKey, Frames
+from mockraft.spark_replay.report.captured import Frames
 from mockraft.spark_replay.report.examples import (
     Command,
     api_name,
@@ -33,11 +33,6 @@ def shown_examples(replayed: Replayed) -> list[tuple[Place, dict[str, Any]]]:
     """Return the first examples of the most frequent differences."""
     places = [place for place, _ in replayed.found if place in replayed.examples]
     return [(place, replayed.examples[place]) for place in places[:EXAMPLES_SHOWN]]
-
-
-def wanted_requests(replayed: Replayed) -> set[FrameKey]:
-    """Return the requests of the examples that are shown."""
-    return {(row["conn_id"], row["incarnation"], row["request_frame_no"], False) for _, row in shown_examples(replayed)}
 
 
 def replay_totals(replayed: Replayed) -> dict[str, object]:

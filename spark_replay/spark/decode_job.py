@@ -12,9 +12,8 @@ from typing import NamedTuple
 from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark import tables
-from mockraft.spark_replay.spark.coverage import COUNTED, Coverage, coverage
 from mockraft.spark_replay.spark.lake_columns import rows_of_day
-from mockraft.spark_replay.spark.worker_table import WorkerTable, of_dataframe, read_dataframe, stored_table
+from mockraft.spark_replay.spark.worker_table import WorkerTable, of_dataframe, read_dataframe
 from mockraft.spark_replay.storage import Location
 from pyspark.sql import DataFrame, SparkSession
 
@@ -113,8 +112,3 @@ def _write(table: WorkerTable | DataFrame, out: Location, day: date | None) -> i
 def read_table(spark: SparkSession, out: Location) -> DataFrame:
     """Read a table written by `write_tables`; `out` ends in its name, which determines the columns."""
     return read_dataframe(spark, str(out), SCHEMAS[out.name])
-
-
-def stored_coverage(spark: SparkSession, out: Location) -> list[Coverage]:
-    """Count the rows of the table messages by API, version, direction and status."""
-    return coverage(stored_table(spark, str(out / "messages"), COUNTED))

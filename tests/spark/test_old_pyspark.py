@@ -14,10 +14,10 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def data_source(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The sources as PySpark 4.0 imports them: it has no streams with limits."""
-    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
-    monkeypatch.delitem(sys.modules, "mockraft.spark_replay.spark.stream_reader", raising=False)
     from mockraft.spark_replay.spark import data_source
 
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
+    monkeypatch.delitem(sys.modules, "mockraft.spark_replay.spark.stream_reader", raising=False)
     monkeypatch.setattr(data_source, "pyspark_version", "4.0.1")
     return data_source
 

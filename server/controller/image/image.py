@@ -101,11 +101,6 @@ class Image:
         return self.settings.features
 
     @property
-    def client_quotas(self) -> dict[tuple[tuple[str, str | None], ...], dict[str, float]]:
-        """Quota values by entity."""
-        return self.settings.client_quotas
-
-    @property
     def metadata_version(self) -> int:
         """Finalized metadata.version level; the lowest one until the log contains one."""
         return self.settings.metadata_version

@@ -56,7 +56,7 @@ def write_state(path: Path, controller: ControllerContext, now_ms: int, *, show_
     if not show_secrets:
         records = [at._replace(record=masked(at.record)) for at in records]
     path = path / snapshot_id.file_name if path.is_dir() else path
-    write_private(path, _encode(snapshot_id, records, log, now_ms))
+    write_private(path, encode(snapshot_id, records, log, now_ms))
     return path
 
 
@@ -97,16 +97,12 @@ def read_state(path: Path) -> SavedState:
     return SavedState(snapshot_id, about.get("clusterId", _NO_CLUSTER_ID), kept)
 
 
-def begin_with(log: MetadataLog, state: SavedState, now_ms: int) -> None:
-    """Begin an empty log with a saved state; its voters are those of the log's own configuration."""
-    log.install_snapshot(state.id, _encode(state.id, state.records, log, now_ms), now_ms)
-
-
 def _note(about: AboutState) -> RecordAt:
     return RecordAt(NoOpRecord(unknown_tagged_fields=[(_ABOUT_TAG, json.dumps(about).encode())]), 0)
 
 
-def _encode(snapshot_id: SnapshotId, records: Iterable[RecordAt], log: MetadataLog, now_ms: int) -> bytes:
+def encode(snapshot_id: SnapshotId, records: Iterable[RecordAt], log: MetadataLog, now_ms: int) -> bytes:
+    """Return a snapshot of these records; its voters are those of the log's own configuration."""
     voters = control_records(log.kraft_version, log.voters)
     batches = snapshot.encode(
         snapshot_id, records, voters=voters, last_contained_log_timestamp_ms=now_ms, now_ms=now_ms

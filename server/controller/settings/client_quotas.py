@@ -78,7 +78,7 @@ def _alter_entity(
     controller: "ControllerContext", entity: Entity, changes: Mapping[str, float | None]
 ) -> list[RecordAt]:
     keys = _keys_of(entity)
-    current = controller.image.client_quotas.get(tuple(sorted(entity.items())), {})
+    current = controller.image.settings.client_quotas.get(tuple(sorted(entity.items())), {})
     parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in in_hash_map_order(entity, 3)]
     records = []
     for key, value in in_hash_map_order(changes, len(changes)):

@@ -188,7 +188,7 @@ def test_removed_quotas_credentials_acls_and_tokens_leave_no_entry() -> None:
         record("RemoveDelegationTokenRecord", token_id="x"),
     ):
         image.apply(gone, 99)
-    assert image.client_quotas == {}
+    assert image.settings.client_quotas == {}
     assert (image.security.scram, image.security.acls, image.security.delegation_tokens) == ({}, {}, {})
 
 
