@@ -77,12 +77,6 @@ def test_a_file_that_is_no_map_is_refused_and_never_written_over(tmp_path: Path,
     assert path.read_bytes() == text.encode("latin-1")
 
 
-def test_a_truncated_file_is_refused() -> None:
-    for length in range(len(SEED)):
-        with pytest.raises(json.JSONDecodeError):
-            HostMap.read(SEED[:length].encode())
-
-
 @given(st.binary(max_size=100))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     ids: dict[str, int] = {}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,21 +95,6 @@ def test_new_id_is_created_only_on_request(controller: SyncController, data_dir:
     assert json.loads(made.stdout) == {"host": "h3", "node.id": 1001, "source": "generated"}
     low = resolve(controller, data_dir, "--host", "h4", "--generate", "--reserve", "0")
     assert low.stdout == "node.id=1002\n"
-
-
-def test_an_id_that_runs_is_refused(controller: SyncController, data_dir: Path) -> None:
-    refused = resolve(controller, data_dir, "--host", "h1", "--id", "1")
-    assert refused.exit_code == 1
-    assert "the id 1 cannot be registered: a broker with it runs" in refused.stderr
-
-
-def test_concurrent_processes_get_different_new_ids(controller: SyncController, data_dir: Path) -> None:
-    where = ["--data-dir", str(data_dir), "--bootstrap-controller", controller.bootstrap, "--generate"]
-    command = [sys.executable, "-m", "mockraft", "broker-id", "resolve", *where]
-    asked = [subprocess.Popen([*command, "--host", f"h{n}"], stdout=subprocess.PIPE, text=True) for n in range(3)]
-    lines = sorted(process.communicate(timeout=60)[0] for process in asked)
-    assert lines == ["node.id=1001\n", "node.id=1002\n", "node.id=1003\n"]
-    assert sorted(entry["broker.id"] for entry in kept(data_dir).values()) == [1001, 1002, 1003]
 
 
 def test_hosts_and_live_brokers_are_listed(controller: SyncController, data_dir: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
@@ -57,14 +57,6 @@ def test_a_topic_is_created_for_its_first_message(cluster: KafkaCluster) -> None
     assert consume(servers, "sprung-up") == ["first"]
 
 
-def test_an_idempotent_producer_writes_every_message_once_and_in_order(cluster: KafkaCluster) -> None:
-    servers = cluster.bootstrap_servers
-    create_topic(servers, "idempotent", replicas=3)
-    values = [f"value-{index}" for index in range(5_000)]
-    assert produce(servers, "idempotent", values, enable_idempotence=True) == values
-    assert consume(servers, "idempotent") == values
-
-
 def test_a_transaction_is_seen_when_committed_and_not_when_aborted(cluster: KafkaCluster) -> None:
     servers = cluster.bootstrap_servers
     create_topic(servers, "transacted", partitions=2, replicas=3)
@@ -80,34 +72,6 @@ def test_a_transaction_is_seen_when_committed_and_not_when_aborted(cluster: Kafk
     assert sorted(committed) == sorted(f"True-{index}" for index in range(10) for _ in range(2))
     everything = consume(servers, "transacted", isolation_level="read_uncommitted")
     assert len(everything) == 30
-
-
-def test_offsets_are_committed_in_the_transaction_of_the_output(cluster: KafkaCluster) -> None:
-    servers = cluster.bootstrap_servers
-    create_topic(servers, "orders", replicas=3)
-    create_topic(servers, "invoices", replicas=3)
-    produce(servers, "orders", [f"order-{index}" for index in range(20)])
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "billing", "auto.offset.reset": "earliest"})
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": "billing"})
-    producer.init_transactions(30)
-    try:
-        consumer.subscribe(["orders"])
-        orders: list[bytes] = []
-        producer.begin_transaction()
-
-        def all_read() -> bool:
-            orders.extend(message.value() or b"" for message in consumer.consume(20, 0.1))
-            return len(orders) == 20
-
-        wait_until(all_read, 60, "20 orders")
-        for order in orders:
-            producer.produce("invoices", order.replace(b"order", b"invoice"))
-        producer.send_offsets_to_transaction([TopicPartition("orders", 0, 20)], consumer.consumer_group_metadata(), 30)
-        producer.commit_transaction(30)
-        assert consumer.committed([TopicPartition("orders", 0)], 30)[0].offset == 20
-    finally:
-        consumer.close()
-    assert consume(servers, "invoices", isolation_level="read_committed") == [f"invoice-{index}" for index in range(20)]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -149,45 +113,6 @@ def test_a_group_shares_the_partitions_of_a_topic(cluster: KafkaCluster, protoco
     lines = [line.split() for line in result.splitlines() if topic in line]
     assert sum(int(line[3]) for line in lines) == len(values)
     assert [line[5] for line in lines] == ["0"] * 4
-
-
-@pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
-def test_kafka_python_produces_and_consumes(cluster: KafkaCluster) -> None:
-    from kafka import KafkaConsumer, KafkaProducer  # its import is what warns
-
-    servers = cluster.bootstrap_servers.split(",")
-    create_topic(cluster.bootstrap_servers, "pure-python", partitions=2, replicas=2)
-    values = [f"value-{index}".encode() for index in range(200)]
-    producer = KafkaProducer(bootstrap_servers=servers, acks="all")
-    for value in values:
-        producer.send("pure-python", value)
-    producer.flush(30)
-    producer.close()
-    options = {"bootstrap_servers": servers, "group_id": "py", "auto_offset_reset": "earliest"}
-    # The first broker that it asks may not know the topic yet; by default it asks again after five minutes.
-    consumer = KafkaConsumer("pure-python", metadata_max_age_ms=1_000, **options)
-    seen: list[bytes] = []
-
-    def all_seen() -> bool:
-        seen.extend(record.value for records in consumer.poll(200).values() for record in records)
-        return len(seen) >= len(values)
-
-    try:
-        wait_until(all_seen, 60, "all values")
-    finally:
-        consumer.close()
-    assert sorted(seen) == sorted(values)
-
-
-def test_console_consumer_prints_the_console_producers_records(cluster: KafkaCluster) -> None:
-    server = ("--bootstrap-server", cluster.bootstrap_servers)
-    create_topic(cluster.bootstrap_servers, "console", replicas=3)
-    lines = [f"line {index}" for index in range(50)]
-    KafkaTool("kafka-console-producer").run(*server, "--topic", "console", stdin="\n".join(lines) + "\n")
-    printed = KafkaTool("kafka-console-consumer").run(
-        *server, "--topic", "console", "--from-beginning", "--max-messages", "50", "--timeout-ms", "20000"
-    )
-    assert printed.splitlines() == lines
 
 
 def test_neither_the_controller_nor_a_broker_logged_an_error(cluster: KafkaCluster) -> None:

@@ -1,6 +1,5 @@
 """Frames to messages: every row stays with its decode status; shapes and kio give the same results."""
 
-import io
 import json
 from collections import Counter
 from random import Random
@@ -10,13 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.serial import entity_reader, entity_writer
 from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay.decoding import decode_batches, decode_frames
 from mockraft.spark_replay.decoding.frame_shapes import SHAPES_BYTES_MAX, ShapeTable
 from mockraft.spark_replay.decoding.verdicts import first_difference
 from mockraft.spark_replay.schemas import FRAMES, MESSAGES
-from mockraft.wire import messages
 from mockraft.wire.json_form import from_json
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
@@ -25,10 +22,8 @@ from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResp
 from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from mockraft.wire.overlay import using
-from mockraft.wire.schema_files import schema
 
 from ...wire.conftest import random_body
-from ...wire.kio_values import alike, kio_class, our_leaves
 from .conftest import AnyRow, Row, frame_table, request_frame, response_frame
 
 
@@ -322,34 +317,3 @@ def test_the_shapes_used_longest_ago_go_first(table: ShapeTable, monkeypatch: py
     assert 1 < len(sizes) < 20
     assert sizes == [*range(sizes[0], sizes[0] + len(sizes))]
     assert table._bytes <= 20_000
-
-
-def body_of(data: bytes, api_key: int, api_version: int, is_response: bool) -> bytes:
-    """Return the bytes of a frame after its header."""
-    which = messages.response_header_version if is_response else messages.request_header_version
-    header = messages.by_name("ResponseHeader" if is_response else "RequestHeader")
-    _, at = header.read_from(data, which(api_key, api_version), 0)
-    return data[at:]
-
-
-@pytest.mark.parametrize(("name", "frames"), [("controller-4.3.1", 1726), ("brokers-4.3.1", 931)])
-def test_kio_reads_every_captured_body_to_the_values_of_its_json(
-    captured: dict[str, list[pa.RecordBatch]], name: str, frames: int
-) -> None:
-    compared = 0
-    for batch in captured[name]:
-        bodies = decode_frames(batch, show_secrets=True)["body"].to_pylist()
-        for row, text in zip(batch.to_pylist(), bodies, strict=True):
-            key, version, is_response = row["api_key"], row["api_version"], row["is_response"]
-            cls: Any = messages.response(key) if is_response else messages.request(key)
-            data = body_of(row["frame"], key, version, is_response)
-            their_class = kio_class(cls.__name__, version)
-            entity, size = entity_reader(their_class)(data, 0)
-            assert size == len(data)
-            message = from_json(cls, json.loads(text), version)
-            assert alike(entity, our_leaves(schema(cls.__name__).root, message, version))
-            written = io.BytesIO()
-            entity_writer(their_class)(written, entity)
-            assert written.getvalue() == data == message.write(version)
-            compared += 1
-    assert compared == frames
