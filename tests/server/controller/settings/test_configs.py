@@ -3,14 +3,10 @@ from pathlib import Path
 import pytest
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import ConfigSource, Operation
-from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.config_rules import (
-    ConfigNode,
-    validate_broker_name,
-    validate_group,
     validate_topic,
 )
 from mockraft.server.controller.settings.configs import ConfigOperation, clear_elr_records, static_configs
@@ -211,6 +207,7 @@ def test_client_metrics_have_an_interval_and_patterns(topic: Cluster, key: str, 
         ("4.3", "share.delivery.count.limit", "11", "less than or equal to group.share.max.delivery.count.limit"),
         ("4.4", "streams.num.standby.replicas", "3", "must be less than or equal to 2"),
         ("4.3", "streams.num.standby.replicas", "3", "less than or equal to group.streams.max.standby.replicas"),
+        ("4.4", "streams.assignor.name", "nobodys", "'nobodys' is not a registered task assignor"),
         ("4.4", "streams.no.such", "3", "Unknown group config name: streams.no.such"),
     ],
 )
@@ -230,15 +227,6 @@ def test_groups_stay_within_the_brokers_bounds(
 @pytest.mark.parametrize("kind", [CLIENT_METRICS, GROUP, TOPIC])
 def test_only_brokers_have_a_default_resource(topic: Cluster, kind: int) -> None:
     assert refusal(topic, kind, "", x=(Operation.SET, "1"))[0] == error_codes.INVALID_REQUEST
-
-
-def test_names_of_brokers_are_ids_from_zero_on() -> None:
-    for name in ("", "0"):
-        validate_broker_name(name)
-    for name in ("-1", "x"):
-        with pytest.raises(ApiError) as refused:
-            validate_broker_name(name)
-        assert refused.value.error_code == error_codes.INVALID_REQUEST
 
 
 def test_the_clusters_min_insync_replicas_clears_the_elr_of_all_topics(new_cluster: type[Cluster]) -> None:
@@ -289,16 +277,3 @@ def test_the_smallest_and_the_largest_lag_of_compaction_may_be_equal(topic: Clus
         else:
             with pytest.raises(ApiError, match=r"min\.compaction\.lag\.ms \(6\) > max\.compaction\.lag\.ms \(5\)"):
                 validate_topic("t", values)
-
-
-@each_row(
-    ("key", "value", "reason"),
-    [
-        ("consumer.heartbeat.interval.ms", "4999", "must be in the range 5000 to 15000 inclusive"),
-        ("streams.num.standby.replicas", "3", "must be less than or equal to 2"),
-        ("streams.assignor.name", "nobodys", "'nobodys' is not a registered task assignor"),
-    ],
-)
-def test_from_release_4_4_a_group_config_is_refused_with_its_bounds(key: str, value: str, reason: str) -> None:
-    with pytest.raises(ApiError, match=reason):
-        validate_group("g", {key: value}, ConfigNode(release("4.4")))
