@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from mockraft.spark_replay.spark.options import SourceOptions
-from mockraft.spark_replay.spark.partition_reading import plan_tasks, read_splits
+from mockraft.spark_replay.spark.partition_reading import Predicate, plan_tasks, read_splits
 from mockraft.spark_replay.storage.listing import StoredFile
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
@@ -21,6 +21,7 @@ class CaptureReader(DataSourceReader):
     def __init__(self, files: Sequence[StoredFile], options: SourceOptions) -> None:
         self._files = files
         self._options = options
+        self.predicates: list[Predicate] = []
 
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each task. Raises CaptureError with onError=fail."""
@@ -28,4 +29,4 @@ class CaptureReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the partition's batches. Raises CaptureError (file, offset) with onError=fail."""
-        return read_splits(partition.value, self._options)
+        return read_splits(partition.value, self._options, self.predicates)

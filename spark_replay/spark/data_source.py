@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from mockraft.spark_replay.capture_paths import captures, loaded_paths
 from mockraft.spark_replay.spark.capture_reader import CaptureReader
-from mockraft.spark_replay.spark.options import LEVELS, SourceOptions
+from mockraft.spark_replay.spark.options import LEVELS, OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import SCHEMAS
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
@@ -25,7 +25,8 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
 
 
 def register(spark: SparkSession) -> None:
-    """Register `kafka_pcap` and `kafka_frames` with a session."""
+    """Register `kafka_pcap` and `kafka_frames` with a session, and enable filter pushdown for Python data sources."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaPcapSource)
     spark.dataSource.register(KafkaFramesSource)
 
@@ -51,7 +52,8 @@ class KafkaPcapSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the current files. Raises OptionError, NoCaptureError."""
         options = self._options()
-        return CaptureReader(captures(loaded_paths(self.options)), options)
+        kind = _filtering_reader() if options.push_filters else CaptureReader
+        return kind(captures(loaded_paths(self.options)), options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader of current and future files. Raises OptionError, NoCaptureError, PySparkTooOldError."""
@@ -81,3 +83,11 @@ def stream_reader() -> type[CaptureStreamReader]:
             f"streams of captures need PySpark 4.2 or later, and this is {pyspark_version}; spark.read works"
         ) from None
     return CaptureStreamReader
+
+
+def _filtering_reader() -> type[CaptureReader]:
+    try:
+        from mockraft.spark_replay.spark.filtering_reader import FilteringReader
+    except ImportError:
+        raise OptionError(f"option pushFilters: needs PySpark 4.1 or later, and this is {pyspark_version}") from None
+    return FilteringReader

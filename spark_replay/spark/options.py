@@ -46,6 +46,7 @@ class SourceOptions:
     max_frame_bytes: int = 100 << 20
     include_bytes: bool = True
     on_error: OnError = "fail"
+    push_filters: bool = False
     max_files_per_trigger: int | None = None
     quiet_seconds: int = 5
 
@@ -175,6 +176,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str], object]]] = {
     "maxFrameBytes": ("a size (100m)", _size),
     "includeBytes": ("true or false", _truth),
     "onError": ("fail, quarantine or skip", _one_of("fail", "quarantine", "skip")),
+    "pushFilters": ("true or false", _truth),
     "maxFilesPerTrigger": ("a number of files, 1 or more", _at_least(1)),
     "quietSeconds": ("a number of seconds, 0 or more", _at_least(0)),
 }

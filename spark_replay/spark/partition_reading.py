@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +44,37 @@ class UnsortedRunsError(RuntimeError):
 
 _BYTES = {"packets": "payload", "frames": "frame"}
 _ENDS = {"runs": ("client", "server"), "packets": ("src", "dst"), "frames": ("client",)}
+_PORTS = ("client_port", "server_port", "sport", "dport")
+_HOSTS = ("client", "server", "src", "dst")
+_COMPARE = {
+    "=": pc.equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
 # Fields of `Segments` that are not arrays with one entry per segment.
 _OF_THE_CHUNK = ("buffer", "file", "flows")
+
+
+class Predicate(NamedTuple):
+    """A condition on one column: `operator` is =, <, <=, >, >= or in (then `value` is a tuple)."""
+
+    column: str
+    operator: str
+    value: Any
+
+    def mask(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return a mask of the rows of `batch` that it accepts; null if the column is null."""
+        column = batch.column(self.column)
+        if self.operator == "in":
+            return pc.is_in(column, value_set=pa.array(self.value, column.type))
+        return _COMPARE[self.operator](column, pa.scalar(self.value, column.type))
+
+    @property
+    def values(self) -> tuple[Any, ...] | None:
+        """Return all values that it accepts; None if they cannot be listed."""
+        return {"=": (self.value,), "in": self.value}.get(self.operator)
 
 
 class SplitTask(NamedTuple):
@@ -107,21 +136,27 @@ def splits_of(path: str, options: SourceOptions, size: int | None = None) -> lis
         return [Split(path)]
 
 
-def read_splits(splits: Iterable[Split], options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def read_splits(
+    splits: Iterable[Split], options: SourceOptions, predicates: Sequence[Predicate] = ()
+) -> Iterator[pa.RecordBatch]:
     """Yield the batches of splits, one after the other, as `read_partition` does."""
     for split in splits:
-        yield from read_partition(split, options)
+        yield from read_partition(split, options, predicates)
 
 
-def read_partition(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of one split at `options.level`, without rows that options reject.
+def read_partition(
+    split: Split, options: SourceOptions, predicates: Sequence[Predicate] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of one split at `options.level`, without rows that options or a predicate reject.
 
     Raises CaptureError, with file and offset, for the first damage, if `on_error` is fail; SplitDesyncError for a split
     of a wrong plan.
     """
+    if any(each.column == "file" and each.values and split.path not in each.values for each in predicates):
+        return
     try:
-        for batch in _LEVELS[options.level](split, options):
-            kept = kept_rows(batch, options)
+        for batch in _LEVELS[options.level](split, options, predicates):
+            kept = kept_rows(batch, options, predicates)
             if kept.num_rows:
                 yield kept
     except SplitDesyncError as error:
@@ -129,9 +164,9 @@ def read_partition(split: Split, options: SourceOptions) -> Iterator[pa.RecordBa
         raise SplitDesyncError(problem, error.file, error.offset) from None
 
 
-def kept_rows(batch: pa.RecordBatch, options: SourceOptions) -> pa.RecordBatch:
-    """Return the rows accepted by the options' clients and APIs, without bytes if not wanted."""
-    masks = []
+def kept_rows(batch: pa.RecordBatch, options: SourceOptions, predicates: Sequence[Predicate] = ()) -> pa.RecordBatch:
+    """Return the rows accepted by the options' clients and APIs and all predicates, without bytes if not wanted."""
+    masks = [predicate.mask(batch) for predicate in predicates]
     if options.clients and options.level in _ENDS:
         clients = pa.array(options.clients, pa.string())
         masks.append(reduce(pc.or_, [pc.is_in(batch.column(end), value_set=clients) for end in _ENDS[options.level]]))
@@ -173,54 +208,81 @@ def new_reassembler(options: SourceOptions, *, sorted_by_connection: bool = Fals
     )
 
 
-def _read_runs(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    return (make_runs(segments, options.ports) for segments in _segments(split, options))
+def _read_packets(split: Split, options: SourceOptions, predicates: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:
+    return (packets(segments) for segments in _segments(split, options, predicates))
 
 
-def _read_frames(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def _read_runs(split: Split, options: SourceOptions, predicates: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:
+    return (make_runs(segments, options.ports) for segments in _segments(split, options, predicates))
+
+
+def _read_frames(split: Split, options: SourceOptions, predicates: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:
     reassembler = new_reassembler(options)
-    for runs in _read_runs(split, options):
+    for runs in _read_runs(split, options, predicates):
         yield from reassembler.receive(runs)
         reassembler.take_events()
     yield from reassembler.finish()
 
 
-def _read_file_events(split: Split, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def _read_file_events(split: Split, options: SourceOptions, _: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:
     rows: list[FileEvent] = []
-    for _each in _segments(split, options, rows):
+    for _each in _segments(split, options, (), rows):
         pass
     if options.on_error == "skip":
         rows = [row for row in rows if row["kind"] not in DAMAGE_KINDS]
     yield pa.RecordBatch.from_pylist(rows, schema=FILE_EVENTS)
 
 
-_LEVELS: dict[str, Callable[[Split, SourceOptions], Iterator[pa.RecordBatch]]] = {
+_LEVELS: dict[str, Callable[[Split, SourceOptions, Sequence[Predicate]], Iterator[pa.RecordBatch]]] = {
     "runs": _read_runs,
-    "packets": lambda *read: map(packets, _segments(*read)),
+    "packets": _read_packets,
     "frames": _read_frames,
     "file_events": _read_file_events,
 }
 
 
-def _segments(split: Split, options: SourceOptions, events: list[FileEvent] | None = None) -> Iterator[Segments]:
-    """Yield the split's segments, without those that options rule out."""
+def _segments(
+    split: Split,
+    options: SourceOptions,
+    predicates: Sequence[Predicate],
+    events: list[FileEvent] | None = None,
+) -> Iterator[Segments]:
+    """Yield the split's segments, without those that options or predicates rule out."""
+    hosts = [set(each) for each in (options.clients, _narrowest(_HOSTS, predicates)) if each]
     found = read_segments(
         split,
-        ports=options.ports,
+        ports=options.ports or _narrowest(_PORTS, predicates),
         chunk_bytes=options.chunk_bytes,
         events=events,
         link_type=options.linktype,
-        time_from_ns=options.time_from_ns,
-        time_to_ns=options.time_to_ns,
+        time_from_ns=_strictest([options.time_from_ns, *_bounds({">": 1, ">=": 0, "=": 0}, predicates)], max),
+        time_to_ns=_strictest([options.time_to_ns, *_bounds({"<": 0, "<=": 1, "=": 1}, predicates)], min),
         on_error=options.on_error,
     )
-    hosts = set(options.clients)
     return (_of_hosts(segments, hosts) for segments in found) if hosts else found
 
 
-def _of_hosts(segments: Segments, hosts: set[str]) -> Segments:
-    """Return the segments that have one of `hosts` at one of their ends."""
-    wanted = np.array([flow.src in hosts or flow.dst in hosts for flow in segments.flows], bool)
+def _narrowest(columns: Sequence[str], predicates: Sequence[Predicate]) -> tuple[Any, ...]:
+    """Return the shortest list of values accepted by a predicate for any of `columns`; None if there is none."""
+    lists = [predicate.values for predicate in predicates if predicate.column in columns and predicate.values]
+    return min(lists, key=len, default=())
+
+
+def _bounds(added: dict[str, int], predicates: Sequence[Predicate]) -> list[int]:
+    """Return a bound on packet times, like timeFrom or timeTo, from the predicates with some operators."""
+    return [
+        each.value + added[each.operator] for each in predicates if each.column == "ts_ns" and each.operator in added
+    ]
+
+
+def _strictest(bounds: Sequence[int | None], choose: Callable[[list[int]], int]) -> int | None:
+    given = [bound for bound in bounds if bound is not None]
+    return choose(given) if given else None
+
+
+def _of_hosts(segments: Segments, hosts: Sequence[set[str]]) -> Segments:
+    """Return the segments that have one of each of `hosts` at one of their ends."""
+    wanted = np.array([all({flow.src, flow.dst} & some for some in hosts) for flow in segments.flows], bool)
     if wanted.all():
         return segments
     kept = wanted[segments.flow]

@@ -22,6 +22,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.python.filterPushdown.enabled": "true",
     # a row of runs is 10 kB to some megabytes: batches are limited by bytes, which also limits workers' memory
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     # rows depend on nothing but the files: a task that runs again cannot write others

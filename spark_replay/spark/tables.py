@@ -38,7 +38,7 @@ BODIES = ("variant", "json", "none")
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 # Options applied to frames, not passed to the source.
-_OF_FRAMES = ("apikeys", "includebytes", "level")
+_OF_FRAMES = ("apikeys", "includebytes", "level", "pushfilters")
 _OF_A_CONNECTION = ("conn_id", "incarnation", "client", "client_port", "server", "server_port")
 
 

@@ -17,6 +17,7 @@ from mockraft.spark_replay.schemas import (
     FORWARDED,
     FRAMES,
     MESSAGES,
+    PACKETS,
     RECORDS,
     RUNS,
 )
@@ -119,6 +120,26 @@ def test_tables_without_a_frame_have_their_columns(spark: Any, controller_captur
     ):
         found = table.toArrow()
         assert (found.num_rows, found.schema) == (0, schema)
+
+
+@pytest.mark.needs_pyspark("4.1")
+def test_filter_is_pushed_down_without_changing_rows(spark: Any, controller_capture: str, alone: Any) -> None:
+    def loaded(source: str, level: str) -> Any:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        reader = spark.read.format(source).option("level", level).option("pushFilters", "true")
+        return reader.option("ports", PORT).load(controller_capture)
+
+    frames = loaded("kafka_frames", "frames").where("client_port < 40000 and api_key = 63 and not is_response")
+    plan = frames._jdf.queryExecution().executedPlan().toString()
+    assert "BatchScan" in plan
+    assert "client_port" not in plan.partition("Filter")[2].partition("\n")[0]
+    rows = [row for row in alone[0].to_pylist() if row["client_port"] < 40000 and row["api_key"] == 63]
+    assert in_order(frames.toArrow()) == in_order(
+        pa.Table.from_pylist([row for row in rows if not row["is_response"]], schema=FRAMES)
+    )
+    packets = loaded("kafka_pcap", "packets").where("sport = 19093 and payload_len > 0").toArrow()
+    assert packets.schema.equals(PACKETS)
+    assert set(packets["sport"].to_pylist()) == {PORT}
 
 
 def test_frame_options_apply_after_reassembly(spark: Any, controller_capture: str, alone: Any) -> None:
