@@ -16,7 +16,7 @@ the reference path, so both paths give identical rows; `decode_frames(by_shape=F
 responses.
 """
 
-from mockraft.spark_replay.decoding.envelopes import decode_forwarded_batches
+from mockraft.spark_replay.decoding.envelopes import Opener, decode_forwarded_batches
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
 from mockraft.spark_replay.decoding.message_table import decode_batches, decode_frames
 from mockraft.spark_replay.decoding.record_table import RECORD_BYTES_MAX, decode_record_batches
@@ -24,6 +24,7 @@ from mockraft.spark_replay.decoding.typed_table import decode_typed, decode_type
 
 __all__ = [
     "RECORD_BYTES_MAX",
+    "Opener",
     "decode_batches",
     "decode_forwarded_batches",
     "decode_frames",

@@ -53,13 +53,12 @@ def decode_forwarded_batches(
     A carried request that cannot be decoded is a row with the reason in `error`, and so is a response whose request was
     not captured (`unknown_api`). Secrets are `[hidden]` unless `show_secrets`.
     """
-    opener = _Opener()
+    opener = Opener(show_secrets=show_secrets)
 
     def decoded() -> Iterator[pa.RecordBatch]:
         for batch in frames:
-            for part in cut(batch):
-                yield from _decoded(opener.open(part), show_secrets)
-        yield from _decoded(opener.rest(), show_secrets)
+            yield from opener.messages(batch)
+        yield from opener.rest()
 
     yield from at_least_one(decoded(), FORWARDED)
 
@@ -75,15 +74,26 @@ def _decoded(rows: list[dict[str, Any]], show_secrets: bool) -> Iterator[pa.Reco
     yield messages
 
 
-class _Opener:
+class Opener:
     """Opens Envelopes, and keeps what waits for the other half."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, show_secrets: bool = False) -> None:
+        self._show_secrets = show_secrets
         self._requests: dict[_Key, _Carried] = {}
         self._responses: dict[_Key, dict[str, Any]] = {}
         self._waiting_bytes = 0
 
-    def open(self, frames: pa.RecordBatch) -> list[dict[str, Any]]:
+    def messages(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the messages that the Envelopes in a batch of frames carry, as far as they can be read by now."""
+        for part in cut(frames):
+            yield from _decoded(self._opened(part), self._show_secrets)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Yield the responses whose requests were not captured."""
+        rows = [_row(row, row["frame"], _UNKNOWN) for row in self._responses.values()]
+        yield from _decoded(rows, self._show_secrets)
+
+    def _opened(self, frames: pa.RecordBatch) -> list[dict[str, Any]]:
         """Return what the Envelopes in a batch of frames carry, as rows of FRAMES and the added columns."""
         frames = frames.filter(pc.fill_null(pc.equal(frames.column("api_key"), api_keys.ENVELOPE), False))
         if not frames.num_rows:
@@ -96,10 +106,6 @@ class _Opener:
             elif body["response"] is not None and body["response"]["responseData"] is not None:
                 opened += self._response(row, body["response"]["responseData"])
         return opened
-
-    def rest(self) -> list[dict[str, Any]]:
-        """Return the responses whose requests were not captured."""
-        return [_row(row, row["frame"], _UNKNOWN) for row in self._responses.values()]
 
     def _request(self, row: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         data = body["requestData"] or b""

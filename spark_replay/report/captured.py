@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
-from mockraft.spark_replay.decoding import decode_batches, decode_record_batches
+from mockraft.spark_replay.decoding import Opener, decode_batches, decode_record_batches
 from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.formats.file_events import FileEvent, OnError
 from mockraft.spark_replay.frames import read_frames
@@ -85,6 +85,7 @@ def _read(
     connections = {key[0] for key in wanted}
     conn_events: list[pa.RecordBatch] = []
     file_events: list[FileEvent] = []
+    opener = Opener()
     done, name = 0, Location.parse(path).name
     for batch in read_frames(path, ports, on_error=on_error, conn_events=conn_events, file_events=file_events):
         at = 0
@@ -96,6 +97,8 @@ def _read(
             shown = {frame_key(row) for row in traffic.examples.values()} - before
             if shown or connections.intersection(integers(part, "conn_id").tolist()):
                 frames |= _picked(part, shown.union(wanted))
+        for forwarded in opener.messages(batch):
+            traffic.add_forwarded(forwarded)
         for records in decode_record_batches([batch], of_log_only=True):
             traffic.events.log.add(records)
         done += batch.num_rows

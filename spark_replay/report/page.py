@@ -37,6 +37,7 @@ _IN_JSON = (
     "resets",
     "heartbeats",
     "errors",
+    "forwarded",
     "replay",
     "differences",
     "rules",
@@ -131,6 +132,7 @@ def _traffic(traffic: Traffic, frames: Frames, *, show_secrets: bool) -> dict[st
         "errors": sections.errors(traffic),
         "clients": shown,
         "other_requests": others,
+        "forwarded": sections.forwarded(traffic),
         "not_read": sections.not_read(traffic),
         "unread": sections.unread(traffic, frames, show_secrets=show_secrets),
     }

@@ -203,8 +203,13 @@ def clock_time(at_ns: int) -> str:
 def errors(traffic: Traffic) -> list[dict[str, object]]:
     """Return error codes in responses; of several in one response, the first counts."""
     return [
-        {"api": api_name(key), "code": code, "name": error_codes.name(code), "answers": count}
-        for (key, code), count in traffic.errors.most_common(_ERRORS_MAX)
+        {
+            "api": api_name(key) + (", forwarded" if is_forwarded else ""),
+            "code": code,
+            "name": error_codes.name(code),
+            "answers": count,
+        }
+        for (key, is_forwarded, code), count in traffic.errors.most_common(_ERRORS_MAX)
     ]
 
 
@@ -213,6 +218,14 @@ def clients(traffic: Traffic) -> tuple[list[dict[str, object]], int]:
     shown = traffic.clients.most_common(_CLIENTS_MAX)
     others = traffic.clients.total - sum(count for _, count in shown)
     return [{"clientId": client_id, "host": host, "requests": count} for (client_id, host), count in shown], others
+
+
+def forwarded(traffic: Traffic) -> list[dict[str, object]]:
+    """Return the requests that brokers forwarded for clients."""
+    return [
+        {"api": api_name(key), "clientId": client_id, "host": host, "principal": principal, "requests": count}
+        for (key, client_id, host, principal), count in traffic.forwarded.most_common(_CLIENTS_MAX)
+    ]
 
 
 def not_read(traffic: Traffic) -> dict[str, list[dict[str, object]]]:

@@ -13,7 +13,7 @@ from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import decode_record_batches
 from mockraft.spark_replay.report.log_events import RECORD_COLUMNS
 from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
-from mockraft.spark_replay.report.traffic import MESSAGE_COLUMNS, Traffic
+from mockraft.spark_replay.report.traffic import FORWARDED_COLUMNS, MESSAGE_COLUMNS, Traffic
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.listing import exists
 from mockraft.spark_replay.storage.staging import table_files
@@ -89,13 +89,14 @@ class Tables:
 
 
 def traffic_of_tables(folder: Folder, on_rows: OnRows) -> Traffic:
-    """Sum up messages and, if they are there, conn_events, file_events, and records or else frames. Raises SourceError.
+    """Sum up messages and what else is there: forwarded, events, and records or else frames. Raises SourceError.
 
     Of records and of frames only the events of the metadata log count.
     """
     tables, traffic = Tables(folder), Traffic()
     _add(tables, "messages", schemas.MESSAGES, MESSAGE_COLUMNS, traffic.add_messages, on_rows)
     for name, schema, columns, add in (
+        ("forwarded", schemas.FORWARDED, FORWARDED_COLUMNS, traffic.add_forwarded),
         ("conn_events", schemas.CONN_EVENTS, schemas.CONN_EVENTS.names, traffic.events.add_conn_events),
         ("file_events", schemas.FILE_EVENTS, schemas.FILE_EVENTS.names, traffic.add_file_events),
         ("records", schemas.RECORDS, RECORD_COLUMNS, traffic.events.log.add),

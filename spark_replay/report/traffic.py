@@ -21,6 +21,8 @@ MESSAGE_COLUMNS = [
     *("roundtrip", "first_diff_offset", "unknown_tags", "body"),
 ]
 """The columns of MESSAGES used by `Traffic`."""
+FORWARDED_COLUMNS = ["api_key", "client_id", "client_host", "principal", "is_response", "body"]
+"""The columns of FORWARDED used by `Traffic`."""
 _EXAMPLES_MAX = 40
 _COVERAGE = ["api_key", "api_version", "is_response", "decode_status", "roundtrip", "pair_status"]
 _EXAMPLE = ["conn_id", "incarnation", "frame_no", "is_response", "api_key", "api_version", "client", "client_port"]
@@ -51,7 +53,10 @@ class Traffic:
         self.connections = DistinctKeys()
         self.servers: Tally[tuple[str, int]] = Tally(200)
         self.clients: Tally[tuple[str | None, str]] = Tally()
-        self.errors: Tally[tuple[int, int]] = Tally()
+        self.forwarded: Tally[tuple[int, str | None, str | None, str | None]] = Tally(200)
+        """Requests that brokers forwarded, by API and client: id, host and principal."""
+        self.errors: Tally[tuple[int, bool, int]] = Tally()
+        """Error codes by API, those of forwarded requests apart."""
         self.latencies: dict[int, LogHistogram] = {}
         self.requests: dict[int, TimeBins] = {}
         self.examples: dict[Group, dict[str, Any]] = {}
@@ -77,10 +82,19 @@ class Traffic:
         self._span(batch)
         self._connections(batch)
         self._speed(batch)
-        self._errors(batch)
+        self._errors(batch, is_forwarded=False)
         self._examples(batch)
         self.heartbeats.add(batch)
         self.events.add_messages(batch)
+
+    def add_forwarded(self, batch: pa.RecordBatch) -> None:
+        """Add rows of FORWARDED: the requests of clients, and the errors that they got."""
+        batch = cut_texts(batch.select(FORWARDED_COLUMNS), "client_id", "client_host", "principal")
+        requests = batch.filter(pc.invert(batch.column("is_response")))
+        for row in count_rows(requests, ["api_key", "client_id", "client_host", "principal"]):
+            client = row["client_id"], row["client_host"], row["principal"]
+            self.forwarded.add((known_api(row["api_key"]), *client), row["rows"])
+        self._errors(batch, is_forwarded=True)
 
     def add_file_events(self, batch: pa.RecordBatch) -> None:
         """Add rows of FILE_EVENTS."""
@@ -121,12 +135,12 @@ class Traffic:
             if answered.any():
                 self.latencies.setdefault(known_api(key), LogHistogram()).add(latencies[answered])
 
-    def _errors(self, batch: pa.RecordBatch) -> None:
+    def _errors(self, batch: pa.RecordBatch, *, is_forwarded: bool) -> None:
         answers = batch.filter(batch.column("is_response"))
         codes = first_integer(answers.column("body"), r'"errorCode":\s*(?P<n>-?[1-9]\d{0,4})\b')
         coded = pa.record_batch({"api_key": answers.column("api_key"), "code": codes}).filter(pc.is_valid(codes))
         for row in count_rows(coded, ["api_key", "code"]):
-            self.errors.add((known_api(row["api_key"]), row["code"]), row["rows"])
+            self.errors.add((known_api(row["api_key"]), is_forwarded, row["code"]), row["rows"])
 
     def _examples(self, batch: pa.RecordBatch) -> None:
         unread = pc.not_equal(batch.column("decode_status"), "ok")

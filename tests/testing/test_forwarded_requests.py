@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from mockraft import Controller, VerificationError
+from mockraft.spark_replay.report import sections
+from mockraft.spark_replay.report.captured import traffic_of_captures
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 
 
-async def test_the_forwarded_request_is_a_request_of_its_own() -> None:
+async def test_the_forwarded_request_is_a_request_of_its_own(tmp_path: Path) -> None:
     create = CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)])
     create.timeout_ms = 10_000
     async with Controller(brokers=1) as controller:
@@ -30,3 +34,10 @@ async def test_the_forwarded_request_is_a_request_of_its_own() -> None:
         assert "Envelope" not in {each.api for each in controller.requests()}
         wrapped = controller.verify(2, EnvelopeRequest)
         assert [each.request.request_data for each in wrapped] == [first.request_frame, again.request_frame]
+
+        controller.write_journal(tmp_path / "run.pcapng")
+        traffic, _ = traffic_of_captures([tmp_path / "run.pcapng"], (), (), lambda *_: None)
+        client = {"clientId": "admin", "host": "127.0.0.1", "principal": "User:ANONYMOUS"}
+        assert sections.forwarded(traffic) == [{"api": "CreateTopics", **client, "requests": 2}]
+        refused = {"api": "CreateTopics, forwarded", "code": 36, "name": "TOPIC_ALREADY_EXISTS", "answers": 1}
+        assert refused in sections.errors(traffic)
