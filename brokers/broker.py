@@ -12,7 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.config import BrokerConfig, draw_config
@@ -27,6 +27,9 @@ from mockraft.brokers.shell.shell import REAL_CLOCK, Shell
 from mockraft.brokers.shell.socket_links import Outage, SocketLinks
 from mockraft.kafka_api.clock import Clock
 from mockraft.wire.connection import endpoint_of
+
+DENIALS_MAX: Final = 3
+"""Failed logins in a row after which a wait for a broker ends; the broker itself goes on, as Kafka's do."""
 
 
 class SimulatedBroker(LogDirAccess):
@@ -45,14 +48,21 @@ class SimulatedBroker(LogDirAccess):
         clock: Clock = REAL_CLOCK,
     ) -> None:
         self.node = BrokerNode(config, shared)
-        links = functools.partial(SocketLinks, security=config.security, messages=config.messages, outage=outage)
+        links = functools.partial(
+            SocketLinks,
+            security=config.security,
+            messages=config.messages,
+            outage=outage,
+            peer_security=config.listener_security.client_security,
+        )
         self.shell = Shell(self.node.kernel, links, clock)
         node = self.node
         self.view, self.image, self.observer, self.replication = node.view, node.image, node.observer, node.replication
         self.directories, self.replicas, self.movers = node.directories, node.replicas, node.movers
         self.listener: ClientListener | None = None
         if config.serve_clients:
-            self.listener = ClientListener(config.listeners, self.shell.feed, Limits.of(config.properties))
+            limits, security = Limits.of(config.properties), config.listener_security
+            self.listener = ClientListener(config.listeners, self.shell.feed, limits, security)
             self.shell.on_state = self.listener.state_changed
             self.shell.on_client = self.listener.carry_out
         self.changed = self.shell.changed
@@ -149,7 +159,7 @@ class SimulatedBroker(LogDirAccess):
         self.shell.perform(self.node.start(self.shell.now_ms()))
 
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
-        """Wait until the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before.
+        """Wait until the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped or cannot log in.
 
         RUNNING is complete once the broker's own metadata has it unfenced: before, clients find no broker there.
         """
@@ -164,15 +174,24 @@ class SimulatedBroker(LogDirAccess):
     async def _wait(self, condition: Callable[[], bool], wanted: str, timeout_ms: int) -> None:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self.shell.until(lambda: condition() or self.stopped.is_set())
+                await self.shell.until(lambda: condition() or self.stopped.is_set() or self._is_denied())
         except TimeoutError:
             problems = [self.node.replication.note, *(f"{count}x {name}" for name, count in self.refusals.items())]
             raise TimeoutError(
                 f"broker {self.config.broker_id} is {self.state.name}, not {wanted}, after {timeout_ms} ms; "
                 f"problems: {', '.join(filter(None, problems)) or 'none'}"
             ) from None
-        if not condition():
-            raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.end_reason}")
+        if condition():
+            return
+        if self._is_denied():
+            about = "give it security=, or client_security= to its controller"
+            raise RuntimeError(
+                f"broker {self.config.broker_id} cannot log in to its controller: {self.node.replication.note}; {about}"
+            )
+        raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.end_reason}")
+
+    def _is_denied(self) -> bool:
+        return self.node.replication.denials >= DENIALS_MAX
 
     def _is_in(self, state: BrokerState) -> bool:
         image = self.node.image

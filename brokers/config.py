@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, cast, get_type_hints
 
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.kafka_api.options import check_option
+from mockraft.kafka_api.security import SECURITY_PROTOCOLS, ServerSecurity, own_client_security, uses_sasl
 from mockraft.releases import release
 from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import PROTOCOLS, ClientSecurity
@@ -47,8 +48,8 @@ class BrokerConfig:
     "kafka" takes the directory offline on any error. `restart_partitions_elsewhere` recreates lost replicas in another
     directory. `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is the time the
     broker stays in RECOVERY before it asks to be unfenced. Ids are 16 raw bytes. `security` is used for connections to
-    controllers, None for PLAINTEXT. `messages` are the message classes in use: Kafka's own, or an Overlay's for a
-    broker of a proposal. `serve_clients` opens the listeners; `properties` are further keys of its server.properties.
+    controllers, None for PLAINTEXT; `listener_security` is that of the listeners, also for other brokers. `messages` are
+    the message classes in use: Kafka's own, or an Overlay's for a broker of a proposal. `serve_clients` opens the listeners; `properties` are further keys of its server.properties.
     `open_disk` returns the disk for the path of a log dir: memory, which is empty at each start, or RealDisk.
     """
 
@@ -64,6 +65,7 @@ class BrokerConfig:
     features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
     controller_listener_name: str = "CONTROLLER"
     security: ClientSecurity | None = None
+    listener_security: ServerSecurity = field(default_factory=ServerSecurity)
     messages: Any = messages
     heartbeat_interval_ms: int = 2_000
     session_timeout_ms: int = 9_000
@@ -95,10 +97,10 @@ def draw_config(
     port: int | None = None,
     **options: Any,
 ) -> BrokerConfig:
-    """Return a config with ids drawn from `rng`, one log dir unless paths are given, and one PLAINTEXT listener.
+    """Return a config with ids drawn from `rng`, one log dir unless paths are given, and one listener.
 
-    The port is 9092 + broker id unless given, or any free one when clients are served: that port is known and
-    advertised once the broker has started. A real controller needs a port other than 0: it resigns over a
+    It has the name of its security protocol. The port is 9092 + broker id unless given, or any free one when clients are
+    served: that port is known and advertised once the broker has started. A real controller needs a port other than 0: it resigns over a
     registration with port 0. `options` are `host` and any other fields of `BrokerConfig`, such as `rack`.
     TypeError and ValueError name an option of another type or out of its bounds.
     """
@@ -112,6 +114,8 @@ def draw_config(
     host = options.pop("host", "127.0.0.1")
     if port is None:
         port = 0 if options.get("serve_clients") else 1 + (9091 + broker_id) % 65535
+    security = _for_peers(options.pop("listener_security", ServerSecurity()), options.get("security"))
+    protocol = security.security_protocol
     return BrokerConfig(
         broker_id=broker_id,
         cluster_id=cluster_id,
@@ -119,9 +123,21 @@ def draw_config(
         incarnation_id=draw_uuid(rng),
         metadata_directory_id=draw_uuid(rng),
         log_dirs=tuple(DirectoryAt(path, draw_uuid(rng)) for path in paths),
-        listeners=(Listener("PLAINTEXT", host, port),),
+        listeners=(Listener(protocol, host, port, SECURITY_PROTOCOLS[protocol]),),
+        listener_security=security,
         **options,
     )
+
+
+def _for_peers(security: ServerSecurity, to_controllers: ClientSecurity | None) -> ServerSecurity:
+    """Return the security of a listener, with that of other brokers' connections to it. ValueError without a user."""
+    own = own_client_security(security)
+    if own is None and to_controllers is not None and to_controllers.protocol == security.security_protocol:
+        own = to_controllers
+    if own is None and uses_sasl(security.security_protocol):
+        about = f"brokers log in to each other by {security.security_protocol}"
+        raise ValueError(f"listener_security: {about}: give plain_users, or client_security")
+    return replace(security, client_security=own)
 
 
 def registration_of(
@@ -175,6 +191,13 @@ def static_configs(config: BrokerConfig) -> dict[str, str]:
         "listener.security.protocol.map": ",".join([f"{controllers}:{protocol}", *named]),
         "log.dirs": ",".join(log_dir.path for log_dir in config.log_dirs),
     }
+    security = config.listener_security
+    if security.security_protocol != PROTOCOLS[PLAINTEXT]:
+        values["inter.broker.listener.name"] = config.listeners[0].name
+    if security.sasl_enabled_mechanisms:
+        values["sasl.enabled.mechanisms"] = ",".join(security.sasl_enabled_mechanisms)
+    if security.ssl_client_auth != "none":
+        values["ssl.client.auth"] = security.ssl_client_auth
     if config.rack is not None:
         values["broker.rack"] = config.rack
     if config.cordoned_log_dirs:

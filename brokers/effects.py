@@ -21,7 +21,7 @@ class Link(NamedTuple):
 
     `purpose` separates connections to the same endpoint, as Kafka's brokers have one per channel. Links of one client
     id with `shares_ids` number their requests together, as the connections of one NetworkClient do. `timeout_ms` is for
-    each request of the handshake.
+    each request of the handshake. `to_broker`: it has the security of the brokers' listeners, not the controllers'.
     """
 
     purpose: str
@@ -31,7 +31,7 @@ class Link(NamedTuple):
     timeout_ms: int
     handshake: bool = True
     shares_ids: bool = False
-    is_secured: bool = True
+    to_broker: bool = False
 
 
 # Effects, carried out in order.
@@ -133,6 +133,13 @@ class ClientConnected(NamedTuple):
     client_address: str
 
 
+class ClientSecured(NamedTuple):
+    """A client has completed the TLS handshake, with this certificate (DER) if it has one."""
+
+    connection_id: int
+    certificate: bytes | None
+
+
 class ClientSent(NamedTuple):
     """A client sent bytes."""
 
@@ -161,4 +168,4 @@ class ClientGone(NamedTuple):
     reason: str
 
 
-ClientEvent: TypeAlias = ClientConnected | ClientSent | ClientRead | ClientClosed | ClientGone
+ClientEvent: TypeAlias = ClientConnected | ClientSecured | ClientSent | ClientRead | ClientClosed | ClientGone

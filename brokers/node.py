@@ -20,6 +20,7 @@ from mockraft.brokers.effects import (
     ClientEvent,
     ClientGone,
     ClientRead,
+    ClientSecured,
     ClientSent,
     Effect,
     Event,
@@ -220,6 +221,8 @@ class BrokerNode(Core):
                 self._to_clients(self.clients.sent(connection_id, now_ms))
             case ClientConnected(connection_id, listener_name, client_address):
                 self._to_clients(self.clients.connected(connection_id, client_address, now_ms, listener_name))
+            case ClientSecured(connection_id, certificate):
+                self._to_clients(self.clients.secured(connection_id, certificate, now_ms))
             case ClientClosed(connection_id, kind, reason):
                 self._to_clients(self.clients.close(connection_id, kind, reason, now_ms))
             case ClientGone(connection_id, reason):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import client_security, host_and_port
+from mockraft.kafka_api.authentication import HEALTH_CLIENT_ID
 from mockraft.kafka_api.options import Option, blaming
-from mockraft.server.authentication import HEALTH_CLIENT_ID
 from mockraft.wire import error_codes
 from mockraft.wire.client import DisconnectedError, UnsupportedVersionError, connect
 from mockraft.wire.connection import CONTROLLER_ENDPOINTS

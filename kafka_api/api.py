@@ -123,6 +123,11 @@ class Client(NamedTuple):
     broker_id: int = -1
     token_authenticated: bool = False
 
+    def may_request_tokens(self, security_protocol: str) -> bool:
+        """Return True if delegation token requests are allowed on such a listener (KafkaApis.allowTokenRequests)."""
+        is_nobody = security_protocol == "PLAINTEXT" or (security_protocol == "SSL" and self.principal == ANONYMOUS)
+        return not is_nobody and not self.token_authenticated
+
 
 class OfRequest:
     """Properties of a request's header and client, in its context as well as in its entry in the journal."""

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias
 
+from mockraft.kafka_api import refusals
 from mockraft.kafka_api.api import Client, ConnectionClosedError, Parked
 from mockraft.kafka_api.connections import (
     AnyRequest,
@@ -35,6 +36,8 @@ from mockraft.kafka_api.connections import (
 from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
 from mockraft.kafka_api.journal import Answer, ClosedConnection, Exchange, Journal, without_secrets
 from mockraft.kafka_api.logins import LoginLimits, Logins
+from mockraft.kafka_api.security import ServerSecurity, uses_sasl, uses_tls
+from mockraft.kafka_api.tls import NoTlsError
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, read_request_body, write_response
 from mockraft.wire.errors import WireError
@@ -75,7 +78,7 @@ class Observed(NamedTuple):
 
 @dataclass
 class Parts(Generic[ApiT]):
-    """The parts of a listener: its name, APIs by key, limits, journal, logins, stubs, and message classes.
+    """The parts of a listener: its name, APIs by key, limits, journal, logins, security, stubs, and message classes.
 
     `scripts` returns None while no stub can apply.
     """
@@ -85,6 +88,7 @@ class Parts(Generic[ApiT]):
     limits: LoginLimits
     journal: Journal
     logins: Logins
+    security: ServerSecurity = field(default_factory=ServerSecurity)
     scripts: Callable[[], Scripts | None] = lambda: None
     messages: MessageLookup = messages
 
@@ -102,6 +106,8 @@ class Listener(Generic[ApiT, ContextT]):
         self.received_bytes = 0
         self._limits = parts.limits
         self._logins = parts.logins
+        self._protocol = parts.security.security_protocol
+        self._refusals = refusals.RefusalLog(parts.journal)
         self._scripts = parts.scripts
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
@@ -128,6 +134,10 @@ class Listener(Generic[ApiT, ContextT]):
     def position(self) -> object:
         """Return a value that changes with whatever parked requests may wait for."""
 
+    def elsewhere(self, api_key: int) -> str:
+        """Return where an API is served that this listener does not have, as the end of a sentence, or nothing."""
+        return ""
+
     @property
     def connections(self) -> int:
         """Number of open connections."""
@@ -152,7 +162,7 @@ class Listener(Generic[ApiT, ContextT]):
         connection = Connection(client, now_ms, self._limits.frame_bytes_max)
         if (refused := self._logins.refusal(len(self._connections))) is not None:
             kind, reason = refused
-            self.journal.add_closed(connection.closed(now_ms, reason, refused=True), kind)
+            self._add_closed(connection, connection.closed(now_ms, reason, refused=True), kind)
             return [Close(client.connection_id, reason)]
         self._connections[client.connection_id] = connection
         self._logins.arrived(connection, now_ms)
@@ -182,6 +192,9 @@ class Listener(Generic[ApiT, ContextT]):
             pass  # the reader keeps it as `failure`
         self._proceed(connection, now_ms, effects)
         if connection.held_bytes > held_before and connection_id in self._connections:
+            if self._is_tls(connection.reader.awaited_bytes):
+                self._close(connection, "tls", f"refused: {refusals.with_tls(self._protocol)}", now_ms, effects)
+                return effects
             self._limit_received_bytes(connection, now_ms, effects)
         if self._parked:
             self._retry_parked(now_ms, effects)
@@ -212,6 +225,8 @@ class Listener(Generic[ApiT, ContextT]):
         """Close a connection for a reason that the shell detected (a client that never reads)."""
         connection = self._connections.get(connection_id)
         effects: Effects = []
+        if kind == NoTlsError.kind:
+            reason += f": the client needs security.protocol={self._protocol}"
         if connection is not None:
             self._close(connection, kind, reason, now_ms, effects)
         return effects
@@ -259,12 +274,18 @@ class Listener(Generic[ApiT, ContextT]):
         self.received_bytes -= taken_bytes
         connection.held_bytes -= taken_bytes
         if (failure := connection.reader.failure) is not None and not waiting and connection.parked is None:
-            self._close(connection, "frame", f"refused: {failure}", now_ms, effects)
+            is_tls = self._is_tls(connection.reader.refused_length)
+            why = refusals.with_tls(self._protocol) if is_tls else failure
+            self._close(connection, "tls" if is_tls else "frame", f"refused: {why}", now_ms, effects)
             return
         held_back = bool(waiting)
         if held_back != connection.paused:
             connection.paused = held_back
             effects.append((PauseReading if held_back else ResumeReading)(connection.connection_id))
+
+    def _is_tls(self, frame_bytes: int) -> bool:
+        """Return True if this length of a frame is the begin of a TLS handshake that the listener does not expect."""
+        return frame_bytes >> 16 == refusals.TLS_HANDSHAKE and not uses_tls(self._protocol)
 
     def _take(self, connection: Connection, frame: bytes, now_ms: int, effects: Effects) -> int:
         """Answer or park one request; return the number of bytes sent."""
@@ -306,8 +327,10 @@ class Listener(Generic[ApiT, ContextT]):
             return self.apis[header.api_key], self.messages.request(header.api_key)()
         name = self.journal.api_name(header.api_key)
         if api is None:
-            raise WireError(f"API {name} ({header.api_key}) is not served on this listener")
-        raise WireError(f"{name} ({header.api_key}) has no version {header.api_version} here")
+            about = f"API {name} ({header.api_key}) is not served on this listener"
+            raise refusals.NotServedError(about + self.elsewhere(header.api_key))
+        about = f"{name} ({header.api_key}) has no version {header.api_version} here"
+        raise refusals.VersionNotServedError(f"{about}; it has {api.min_version} to {api.max_version}")
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: Effects) -> bool:
         """Let the connection's login judge a frame; return False if the APIs answer it."""
@@ -380,7 +403,19 @@ class Listener(Generic[ApiT, ContextT]):
                 body = self.broken(request).write(version)
         header_version = self.messages.response_header_version(header.api_key, version)
         frame = write_response(body, header.correlation_id, header_version)
-        return Answer(frame, version, api.served_by, request.ctx.failure)
+        reason = self._remark(request) if header.api_key in refusals.OPENING_APIS else None
+        return Answer(frame, version, api.served_by, request.ctx.failure, reason=reason)
+
+    def _remark(self, request: PendingRequest[ApiT, ContextT]) -> str | None:
+        """Return what is wrong with a client that begins a connection so, though it gets Kafka's answer; log it."""
+        header, ctx, remark = request.ctx.header, request.ctx, ""
+        if header.api_key == api_keys.SASL_HANDSHAKE and not uses_sasl(self._protocol):
+            remark = refusals.with_sasl(self._protocol)
+        elif api_keys.METADATA not in self.apis and refusals.needs_metadata(header.client_id, request.body):
+            remark = f"{header.client_id} needs Metadata{self.elsewhere(api_keys.METADATA)}"
+        if remark:
+            self._refusals.warn("client", ctx.client, remark, ctx.now_ms)
+        return remark or None
 
     def _note(self, request: PendingRequest[ApiT, ContextT], answer: Answer, now_ms: int) -> Exchange:
         """Write an exchange to the journal."""
@@ -448,7 +483,13 @@ class Listener(Generic[ApiT, ContextT]):
             request.scripted.served(self._note(request, answer, closed.closed_ms), closed.closed_ms)
         connection.parked = None
         connection.waiting.clear()
+        self._add_closed(connection, closed, kind)
+
+    def _add_closed(self, connection: Connection, closed: ClosedConnection, kind: str) -> None:
+        """Write the end of a connection to the journal, and to the log if it is a refusal that nobody has ordered."""
         self.journal.add_closed(closed, kind)
+        if closed.refused and kind != "stub":
+            self._refusals.warn(kind, connection.client, closed.reason, closed.closed_ms)
 
 
 AnyListener: TypeAlias = Listener[Any, Any]

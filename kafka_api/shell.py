@@ -585,7 +585,7 @@ class TlsConnection(SocketConnection):
             received = tls.receive(data)
         except TlsError as failure:
             self._write_tls()
-            shell.close_connection(self.connection_id, "tls", f"refused: TLS failed: {failure}")
+            shell.close_connection(self.connection_id, failure.kind, f"refused: {failure}")
             return
         self._write_tls()
         if tls.established and not self._secured:

@@ -14,12 +14,22 @@ from pathlib import Path
 from typing import Protocol
 
 READ_BYTES = 65_536
+HANDSHAKE = 0x16
+"""First byte of a TLS connection (ContentType.handshake)."""
 
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
 class TlsError(Exception):
-    """Raised if the client violates TLS; the text describes how."""
+    """Raised if the client violates TLS; the text describes how, and `kind` is the journal's category."""
+
+    kind = "tls"
+
+
+class NoTlsError(TlsError):
+    """Raised if the client's first byte begins no TLS handshake."""
+
+    kind = "no_tls"
 
 
 class TlsFiles(Protocol):
@@ -66,9 +76,10 @@ def server_context(config: TlsFiles) -> ssl.SSLContext:
 class TlsSession:
     """Server side of one connection. Fetch bytes to send with `outgoing` after every call."""
 
-    __slots__ = ("_in", "_out", "_tls", "ended", "established")
+    __slots__ = ("_in", "_is_new", "_out", "_tls", "ended", "established")
 
     def __init__(self, context: ssl.SSLContext) -> None:
+        self._is_new = True
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_side=True)
         self.established = False
@@ -76,6 +87,11 @@ class TlsSession:
 
     def receive(self, data: bytes) -> bytes:
         """Decrypt received bytes. After TlsError only `outgoing` may be called."""
+        if self._is_new and data:
+            self._is_new = False
+            if data[0] != HANDSHAKE:
+                # OpenSSL would send an alert, whose bytes a client without TLS takes for a frame of 352 MiB.
+                raise NoTlsError("a client without TLS on a listener with TLS")
         self._in.write(data)
         try:
             if not self.established:
@@ -85,7 +101,7 @@ class TlsSession:
         except ssl.SSLWantReadError:
             return b""
         except ssl.SSLError as error:
-            raise TlsError(_reason(error)) from error
+            raise TlsError(f"TLS failed: {_reason(error)}") from error
 
     def send(self, data: bytes) -> None:
         """Encrypt these bytes."""

@@ -1,23 +1,23 @@
 """Options of one controller: the fields of `ControllerConfig`, each with its bounds and help text."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.options import INT_MAX, PORT_MAX, check_option, option, options_of
+from mockraft.kafka_api.security import (
+    MECHANISMS,
+    SECURITY_PROTOCOLS,
+    SSL_CLIENT_AUTH,
+    ServerSecurity,
+    own_client_security,
+    uses_sasl,
+)
 from mockraft.releases import DEFAULT, SUPPORTED, Behaviour, metadata_version, release
 from mockraft.server import server_properties
 from mockraft.server.controller.quorum.voter_set import VoterSet, read_addresses, read_voters
 from mockraft.server.controller.settings import features
-from mockraft.server.security_options import (
-    DEFAULT_MAPPING,
-    MECHANISMS,
-    SECURITY_PROTOCOLS,
-    SSL_CLIENT_AUTH,
-    uses_sasl,
-    uses_tls,
-)
 from mockraft.wire.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, ScramUser
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ControllerConfig:
 
     `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
     `kafka-storage format --add-scram` does. By default there are no users. `client_security` is used for connections
-    to other controllers; None: reuse the listener's security settings without SASL credentials.
+    to other controllers; None: reuse the listener's security settings, and log in as the first user.
 
     A controller is a quorum of its own unless one of these is set: `controller_quorum_voters`, as `ID@HOST:PORT,…`,
     are the voters at kraft.version 0; `initial_controllers`, as `ID@HOST:PORT:DIRECTORY_ID,…`, those that a new quorum
@@ -377,13 +377,21 @@ class ControllerConfig:
         return frozenset(user for user in users if user)
 
     @property
+    def listener_security(self) -> ServerSecurity:
+        """Security of the listener, with that of connections to it; None there: PLAINTEXT, or SASL without a user."""
+        given = ServerSecurity(**{each.name: getattr(self, each.name) for each in fields(ServerSecurity)})
+        own = own_client_security(given, self.scram_users, self.super_user_principals)
+        return replace(given, client_security=own)
+
+    @property
     def own_client_security(self) -> "ClientSecurity | None":
         """Security of connections to other controllers; None: PLAINTEXT, or SASL without configured credentials."""
-        if self.client_security is not None or self.security_protocol != "SSL":
-            return self.client_security
-        from mockraft.wire.client_security import ClientSecurity
+        return self.listener_security.client_security
 
-        return ClientSecurity("SSL", self.ssl_truststore_file, self.ssl_certificate_file, self.ssl_key_file)
+    @property
+    def needs_login(self) -> bool:
+        """True if nodes have to log in, and no option has a user for them."""
+        return uses_sasl(self.security_protocol) and self.own_client_security is None
 
     @property
     def voter_host(self) -> str:
@@ -481,37 +489,11 @@ BOUNDS = {each.name: (each.lowest, each.highest) for each in OPTIONS if each.low
 
 def _check_security(config: ControllerConfig) -> None:
     """Raise ValueError that names the wrong option and its allowed values."""
-    protocol = config.security_protocol
-    if config.ssl_principal_mapping_rules != DEFAULT_MAPPING:
-        from mockraft.server.distinguished_name import PrincipalMapper
-
-        PrincipalMapper(config.ssl_principal_mapping_rules)
-    if uses_sasl(protocol) and not config.sasl_enabled_mechanisms:
-        raise ValueError(f"security_protocol={protocol} needs sasl_enabled_mechanisms: {', '.join(MECHANISMS)}")
-    if uses_tls(protocol):
-        _check_files(config)
+    _ = config.listener_security
     if config.scram_users and not metadata_version(config.metadata_version).has(Behaviour.SCRAM):
         raise ValueError("scram_users need metadata_version 11 (3.5-IV2) or later")
     for user in config.scram_users:
         _check_scram_user(user)
-    if "" in config.plain_users or "" in config.plain_users.values():
-        raise ValueError("plain_users: neither a name nor a password may be empty")
-
-
-def _check_files(config: ControllerConfig) -> None:
-    protocol = config.security_protocol
-    files: dict[str, Path | None] = {
-        "ssl_certificate_file": config.ssl_certificate_file,
-        "ssl_key_file": config.ssl_key_file,
-    }
-    if config.ssl_client_auth != "none":
-        files["ssl_truststore_file"] = config.ssl_truststore_file
-    for name, path in files.items():
-        if path is None:
-            raise ValueError(f"security_protocol={protocol} with ssl_client_auth={config.ssl_client_auth} needs {name}")
-    for path in (*files.values(), config.ssl_truststore_file):
-        if path is not None and not path.is_file():
-            raise ValueError(f"{path}: there is no such file; certificates and keys are PEM files")
 
 
 def _check_scram_user(user: ScramUser) -> None:

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from mockraft.kafka_api.api import NEVER_MS
+from mockraft.kafka_api.authentication.listener_logins import logins_of
 from mockraft.kafka_api.connections import PendingRequest, Result
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.journal import BrokenTick, Journal
 from mockraft.kafka_api.listener import Listener, Parts
-from mockraft.kafka_api.logins import Logins
+from mockraft.server.api_modules import MODULES
 from mockraft.server.apis.api import AnyApi, RequestContext, answer, broken
 from mockraft.server.controller.brokers.registration import registration_of
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.log.data_dir import StorageError
+from mockraft.server.credentials import ImageCredentials
 from mockraft.server.raft.outgoing import Outgoing, SendToNode
-from mockraft.server.security_options import uses_sasl, uses_tls
 from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.message import Message
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 REGISTRATION_ID: Final = -1
 """Id of a registration among the log's requests, which count from 0."""
+
+BROKERS_NAMED_MAX: Final = 3
+"""Brokers whose addresses a misdirected client's refusal names."""
 
 _BACKOFF_MS = 100
 _BACKOFF_MAX_MS = 120_000
@@ -130,7 +135,8 @@ class Node(Listener[AnyApi, RequestContext]):
                 apis=apis,
                 limits=config,
                 journal=journal or Journal(*limits, api_name, config.node_id, ids, show_secrets=shown),
-                logins=_logins(controller, apis, rng),
+                logins=logins_of(config.listener_security, config, apis, ImageCredentials(controller), rng),
+                security=config.listener_security,
                 scripts=lambda: self._scripted_requests if self.script.stubs.is_armed else None,
                 messages=config.overlay or messages,
             )
@@ -146,6 +152,17 @@ class Node(Listener[AnyApi, RequestContext]):
         from mockraft.server.scripted import ScriptedRequests
 
         return ScriptedRequests(self.script.stubs, self, self.config.node_id)
+
+    def elsewhere(self, api_key: int) -> str:
+        """Return where clients find the brokers, for an API that only brokers serve."""
+        if api_key not in api_keys.NAMES or api_key in MODULES:
+            return ""
+        brokers = self.controller.image.cluster.brokers.values()
+        endpoints = [each.endpoints[0] for each in islice(brokers, BROKERS_NAMED_MAX) if each.endpoints]
+        if not endpoints:
+            return "; this is the controller; clients use brokers, and none is registered"
+        addresses = ",".join(f"{each.host}:{each.port}" for each in endpoints)
+        return f"; this is the controller; clients use {addresses} of the brokers"
 
     def context(self, header: Request, client: Client, now_ms: int) -> RequestContext:
         """Return the context of a request."""
@@ -212,21 +229,3 @@ class Node(Listener[AnyApi, RequestContext]):
                 self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
             return f"{type(error).__name__}: {error}"
         return None
-
-
-def _logins(controller: Controller, apis: dict[int, AnyApi], rng: random.Random | None) -> Logins:
-    """Return the logins of the security protocol; `rng` makes the nonces of SASL, which must not be predictable."""
-    config = controller.config
-    # Imported by the protocols that need them, so that a PLAINTEXT listener starts faster.
-    if uses_sasl(config.security_protocol):
-        from mockraft.server.authentication.credentials import Credentials
-        from mockraft.server.authentication.sasl_exchange import SaslExchange
-
-        assert rng is not None, "a SASL listener needs rng"
-        return Logins(config, partial(SaslExchange, config, apis, Credentials(controller), rng))
-    if uses_tls(config.security_protocol):
-        from mockraft.server.distinguished_name import PrincipalMapper
-
-        mapper = PrincipalMapper(config.ssl_principal_mapping_rules)
-        return Logins(config, name_of_certificate=mapper.name_of_certificate)
-    return Logins(config)

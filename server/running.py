@@ -12,6 +12,7 @@ from pathlib import Path
 from mockraft.kafka_api.clock import Clock, RealClock
 from mockraft.kafka_api.journal import Journal
 from mockraft.kafka_api.listening import bind
+from mockraft.kafka_api.security import uses_tls
 from mockraft.kafka_api.tls import server_context
 from mockraft.releases import release
 from mockraft.server.apis.api import AnyApi
@@ -22,7 +23,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.offers import Offer
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
-from mockraft.server.security_options import uses_tls
 from mockraft.server.stubs.script import Script
 from mockraft.server.tcp import TcpListener
 

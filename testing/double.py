@@ -69,7 +69,7 @@ class StartedDouble(Double, abc.ABC):
         self._clock = clock_of(clock, self._config.initial_state if self._twin_of[0] is not None else None)
         self._admin_port = options.get("admin_port")
         self._admin: AdminServer | None = None
-        self.started = StartedBrokers(self, self._rng, self._config.cluster_id)
+        self.started = StartedBrokers(self, self._rng, self._config)
 
     async def __aenter__(self) -> Self:
         await self._start()
@@ -187,7 +187,13 @@ class StartedDouble(Double, abc.ABC):
         if source is not None and (config := continuing_config(self.started, broker_id, source, at, own)) is not None:
             return config
         own.setdefault("seed", self._rng.getrandbits(32))
-        own.setdefault("security", self._config.own_client_security)
+        if "security" not in own and self._config.needs_login:
+            protocol = self._config.security_protocol
+            how = "give plain_users, scram_users, or client_security=ClientSecurity(…)"
+            raise ValueError(
+                f"security_protocol={protocol}: simulated brokers have to log in, and there is no user: {how}"
+            )
+        own = {**self.started.security, **own}
         own.setdefault("messages", self.messages)
         return SimulatedBroker.configured(self.bootstrap, self.cluster_id, broker_id, **own)
 

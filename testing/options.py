@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 if TYPE_CHECKING:
     from mockraft.brokers.disks.disk import Disk
     from mockraft.kafka_api.clock import Clock
+    from mockraft.kafka_api.security import ServerSecurity
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
     from mockraft.server.stubs.stub import Stub
     from mockraft.twin.history import History, Point
@@ -135,6 +136,7 @@ class BrokerConfigOptions(TypedDict, total=False):
     features: Mapping[str, tuple[int, int]]
     controller_listener_name: str
     security: ClientSecurity | None
+    listener_security: ServerSecurity
     messages: MessageLookup
     heartbeat_interval_ms: int
     session_timeout_ms: int

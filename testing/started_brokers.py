@@ -17,9 +17,11 @@ from mockraft.brokers.fleet.shared_log import SharedLog, shared_log
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.shell.shell import Shell
 from mockraft.kafka_api.clock import VirtualClock
+from mockraft.server.config import ControllerConfig
 from mockraft.server.double import Double
 from mockraft.testing.broker import SimulatedBroker
 from mockraft.testing.memory_network import MemoryNetwork
+from mockraft.testing.options import BrokerOptions
 from mockraft.wire import messages
 
 T = TypeVar("T")
@@ -36,13 +38,18 @@ Wait = Literal["registered", "running"] | None
 
 
 class StartedBrokers:
-    """Brokers of a controller or quorum by id; `rng` is for their ids."""
+    """Brokers of a controller or quorum by id; `rng` is for their ids.
 
-    def __init__(self, double: Double, rng: random.Random, cluster_id: str) -> None:
+    They log in to the controller, and clients and other brokers to them, as `config` says.
+    """
+
+    def __init__(self, double: Double, rng: random.Random, config: ControllerConfig) -> None:
         self.by_id: dict[int, SimulatedBroker] = {}
         self.double = double
         self.rng = rng
-        self.cluster_id = cluster_id
+        self.cluster_id = config.cluster_id
+        security = config.listener_security
+        self.security: BrokerOptions = {"security": security.client_security, "listener_security": security}
         self._network: MemoryNetwork | None = None
         self._log: SharedLog | None = None
 

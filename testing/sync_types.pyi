@@ -486,7 +486,7 @@ class SyncSimulatedBroker(Facade):
     def start(self) -> None:
         """Start: find the controller, fetch, register. Needs a running event loop."""
     def wait_until(self, state: BrokerState, timeout_ms: int = 30000) -> None:
-        """Wait until the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before.
+        """Wait until the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped or cannot log in.
 
         RUNNING is complete once the broker's own metadata has it unfenced: before, clients find no broker there."""
     def wait_until_registered(self, timeout_ms: int = 30000) -> None:

@@ -68,7 +68,9 @@ def registered_config(started: StartedBrokers, broker_id: int) -> BrokerConfig |
 
 def drawn_config(started: StartedBrokers, broker_id: int) -> BrokerConfig:
     """Return the config of a new broker for a controller."""
-    return draw_config(broker_id, started.cluster_id, started.addresses, started.rng, serve_clients=True)
+    return draw_config(
+        broker_id, started.cluster_id, started.addresses, started.rng, serve_clients=True, **started.security
+    )
 
 
 def next_config(started: StartedBrokers, before: SimulatedBroker) -> BrokerConfig:
@@ -187,5 +189,5 @@ async def start_registered(started: StartedBrokers, which: Which, options: Broke
 
 def _registered_configs(started: StartedBrokers, which: Which, **options: Any) -> list[BrokerConfig]:
     image = started.double.leading.controller.image
-    own = {"serve_clients": True, **options}
+    own = {"serve_clients": True, **started.security, **options}
     return registered_brokers(image, which, started.cluster_id, started.addresses, started.rng, **own)

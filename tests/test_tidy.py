@@ -281,7 +281,6 @@ def test_randomness_is_an_argument_wherever_the_same_inputs_give_the_same_bytes(
         "wire",
         "kafka_api",
         "server/apis",
-        "server/authentication",
         "server/controller",
         "server/raft",
         "brokers/apis",

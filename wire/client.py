@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
+import ssl
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, overload
@@ -353,8 +354,8 @@ async def connect(
     `correlation_ids` is shared by the connections of one Kafka `NetworkClient`; by default each connection has its own.
     `messages` may be an Overlay, to use a proposal's messages.
 
-    Raises DisconnectedError if nothing listens, TLS fails or the connection takes longer than `connect_timeout_ms`,
-    AuthenticationFailedError, and the errors of :meth:`KafkaConnection.handshake`.
+    Raises DisconnectedError if nothing listens or the connection takes longer than `connect_timeout_ms`,
+    AuthenticationFailedError, also if TLS fails, and the errors of :meth:`KafkaConnection.handshake`.
     """
     loop = asyncio.get_running_loop()
     tls, login = (None, None) if security is None else (security.tls, security.login)
@@ -363,6 +364,8 @@ async def connect(
             _, connection = await loop.create_connection(
                 lambda: KafkaConnection(client_id, request_timeout_ms, correlation_ids, messages), host, port, ssl=tls
             )
+    except ssl.SSLError as error:
+        raise AuthenticationFailedError(f"TLS with {host}:{port} failed: {error}") from error
     except OSError as error:  # TimeoutError is one
         raise DisconnectedError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error
     try:

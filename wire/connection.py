@@ -55,12 +55,13 @@ class FrameReader:
     so input in single bytes costs no more than its size.
     """
 
-    __slots__ = ("_partial", "failure", "frame_bytes_max", "limit_name")
+    __slots__ = ("_partial", "failure", "frame_bytes_max", "limit_name", "refused_length")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, limit_name: str = "") -> None:
         self.frame_bytes_max = frame_bytes_max
         self.limit_name = limit_name
         self.failure: WireError | None = None
+        self.refused_length = 0
         self._partial = bytearray()
 
     @property
@@ -118,6 +119,7 @@ class FrameReader:
             self.failure = WireError(f"a frame of negative length {length}")
             return 0
         if length > self.frame_bytes_max:
+            self.refused_length = length
             name = f" ({self.limit_name})" if self.limit_name else ""
             self.failure = WireError(f"a frame of {length} bytes; the limit is {self.frame_bytes_max}{name}")
             return 0

@@ -55,7 +55,7 @@ class RequestTimedOutError(DisconnectedError):
 
 
 class AuthenticationFailedError(DisconnectedError):
-    """Authentication failed; the text is the server's. Kafka's brokers retry after it."""
+    """Authentication failed, by SASL (the text is the server's) or TLS. Kafka's brokers retry after it."""
 
 
 class UnsupportedVersionError(ValueError):

@@ -14,6 +14,9 @@ from typing import Final
 HASHES: Final[Mapping[str, str]] = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """Hash by mechanism, in the order of Kafka's numbers 1 and 2."""
 
+NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(HASHES, 1)}
+"""Kafka's number by mechanism (ScramMechanism)."""
+
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 
@@ -26,6 +29,16 @@ class ScramUser:
     password: str = field(repr=False)
     mechanism: str = "SCRAM-SHA-256"
     iterations: int = ITERATIONS_MIN
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """A SCRAM credential as stored by the server (RFC 5802)."""
+
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
 
 
 def salted_password(hash_name: str, password: str, salt: bytes, iterations: int) -> bytes:

@@ -20,7 +20,7 @@ DUPLICATE_USER = "Cannot describe SCRAM credentials for the same user twice in a
 
 def handle(request: DescribeUserScramCredentialsRequest, ctx: RequestContext) -> DescribeUserScramCredentialsResponse:
     """Return the credentials of the requested users; of all users when none is named."""
-    known = ctx.image.scram_iterations
+    known = ctx.image.scram
     requested = Counter(user.name for user in request.users) if request.users else Counter(dict.fromkeys(known, 1))
     results = []
     for user in requested:
@@ -29,7 +29,7 @@ def handle(request: DescribeUserScramCredentialsRequest, ctx: RequestContext) ->
         elif user not in known:
             result = _refused(user, error_codes.RESOURCE_NOT_FOUND, UNKNOWN_USER + user)
         else:
-            infos = [CredentialInfo(mechanism=m, iterations=count) for m, count in sorted(known[user].items())]
+            infos = [CredentialInfo(mechanism=m, iterations=each.iterations) for m, each in sorted(known[user].items())]
             result = DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
         results.append(result)
     return DescribeUserScramCredentialsResponse(results=results)

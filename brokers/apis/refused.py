@@ -1,7 +1,7 @@
-"""APIs that a broker with PLAINTEXT listeners and no authorizer always refuses, each with its own error (KafkaApis).
+"""APIs that a broker without an authorizer and a delegation token key refuses, each with its own error (KafkaApis).
 
-SASL requests are illegal on a connection that needs no login, delegation tokens require an authenticated client, and
-there are no ACLs to describe.
+SASL requests are illegal on a connection that needs no login any more. Delegation tokens require an authenticated
+client, whose requests are forwarded; tokens cannot be described without the key. There are no ACLs to describe.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, Parked, RequestContext
 from mockraft.kafka_api.api import error_code_only, error_with_message
 from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Message
@@ -33,14 +33,22 @@ def _refused(
 ) -> AnyApi:
     """Return the API of this name; `fields` are those of its response besides the error."""
     error = form(partial(messages.by_name(f"{name}Response"), **fields))
-    api: AnyApi = Api(
-        messages.by_name(f"{name}Request"),
-        messages.by_name(f"{name}Response"),
-        lambda body, _ctx: error(body, code, message),
-        error,
-        forwarded=forwarded,
-    )
+
+    def handle(body: Message, ctx: RequestContext) -> Message | Parked[Message | bytes]:
+        if code != _NO_TOKENS or not _may_request_tokens(ctx):
+            return error(body, code, message)
+        if not forwarded:
+            return error(body, error_codes.DELEGATION_TOKEN_AUTH_DISABLED, message)
+        return ctx.broker.forwarding.forward(api, ctx)
+
+    request, response = messages.by_name(f"{name}Request"), messages.by_name(f"{name}Response")
+    api: AnyApi = Api(request, response, handle, error, forwarded=forwarded)
     return api
+
+
+def _may_request_tokens(ctx: RequestContext) -> bool:
+    """Return True if a client of the listener may use delegation tokens (KafkaApis.allowTokenRequests)."""
+    return ctx.client.may_request_tokens(ctx.broker.config.listener_security.security_protocol)
 
 
 _no_token = error_code_only(
@@ -48,7 +56,11 @@ _no_token = error_code_only(
 )
 
 
-def _create_token(request: CreateDelegationTokenRequest, ctx: RequestContext) -> CreateDelegationTokenResponse:
+def _create_token(
+    request: CreateDelegationTokenRequest, ctx: RequestContext
+) -> CreateDelegationTokenResponse | Parked[CreateDelegationTokenResponse | bytes]:
+    if _may_request_tokens(ctx):
+        return ctx.broker.forwarding.forward(_CREATE, ctx)
     response = _no_token(request, _NO_TOKENS, None)
     kind, _, name = ctx.principal.partition(":")
     response.principal_type, response.principal_name = kind, name
@@ -60,11 +72,13 @@ def _create_token(request: CreateDelegationTokenRequest, ctx: RequestContext) ->
     return response
 
 
+_CREATE = Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, _create_token, _no_token, forwarded=True)
+
 APIS: Final[tuple[AnyApi, ...]] = (
     _refused("SaslHandshake", error_codes.ILLEGAL_SASL_STATE),
     _refused("SaslAuthenticate", error_codes.ILLEGAL_SASL_STATE, error_with_message, _LOG_IN_TOO_LATE),
     _refused("DescribeAcls", error_codes.SECURITY_DISABLED, error_with_message, _NO_AUTHORIZER),
-    Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, _create_token, _no_token, forwarded=True),
+    _CREATE,
     _refused("RenewDelegationToken", _NO_TOKENS, forwarded=True, expiry_timestamp_ms=-1),
     _refused("ExpireDelegationToken", _NO_TOKENS, forwarded=True, expiry_timestamp_ms=-1),
     _refused("DescribeDelegationToken", _NO_TOKENS),

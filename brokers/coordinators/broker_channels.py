@@ -55,7 +55,7 @@ class BrokerChannels:
             link = None
         if link is None:
             client_id = f"broker-{self._broker_id}-{self._purpose}"
-            link = Link(f"{self._purpose} {broker_id}", client_id, *endpoint, self._timeout_ms, is_secured=False)
+            link = Link(f"{self._purpose} {broker_id}", client_id, *endpoint, self._timeout_ms, to_broker=True)
             self._links[broker_id] = link
         self._busy.add(broker_id)
         self._kernel.request(

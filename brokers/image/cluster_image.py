@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.scram import ScramCredential
 
 if TYPE_CHECKING:
     from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -247,7 +248,7 @@ class FinalizedLevels:
 class ClusterImage(FinalizedLevels):
     """Topics by id and by name, brokers and controllers by id, configs by (resource type, name), feature levels.
 
-    Client quotas are values by key by entity; SCRAM credentials are reduced to the iterations by mechanism by user.
+    Client quotas are values by key by entity; SCRAM credentials are by mechanism by user.
 
     Only :meth:`apply` and :meth:`clear` change anything in it; `version` grows with every change.
     """
@@ -260,7 +261,7 @@ class ClusterImage(FinalizedLevels):
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features = {}
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
-        self.scram_iterations: dict[str, dict[int, int]] = {}
+        self.scram: dict[str, dict[int, ScramCredential]] = {}
         self.version = 0
         self._transactions = Transactions()
 
@@ -287,7 +288,7 @@ class ClusterImage(FinalizedLevels):
             self.configs,
             self.features,
             self.client_quotas,
-            self.scram_iterations,
+            self.scram,
         )
         for each in held:
             each.clear()
@@ -369,10 +370,11 @@ class ClusterImage(FinalizedLevels):
         _put(self.client_quotas, entity, record.key, None if record.remove else record.value)
 
     def _scram(self, record: UserScramCredentialRecord) -> None:
-        _put(self.scram_iterations, record.name, record.mechanism, record.iterations)
+        credential = ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
+        _put(self.scram, record.name, record.mechanism, credential)
 
     def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
-        _put(self.scram_iterations, record.name, record.mechanism, None)
+        _put(self.scram, record.name, record.mechanism, None)
 
 
 def _put(table: dict[K, dict[N, V]], key: K, name: N, value: V | None) -> None:

@@ -11,13 +11,14 @@ import asyncio
 import socket
 from collections.abc import Callable, Mapping, Sequence
 
-from mockraft.brokers.config import PLAINTEXT, Listener
+from mockraft.brokers.config import Listener
 from mockraft.brokers.effects import (
     ClientClosed,
     ClientConnected,
     ClientEvent,
     ClientGone,
     ClientRead,
+    ClientSecured,
     ClientSent,
 )
 from mockraft.brokers.lifecycle import BrokerState
@@ -26,7 +27,9 @@ from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.clock import RealClock
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.listening import bind
+from mockraft.kafka_api.security import ServerSecurity, uses_tls
 from mockraft.kafka_api.shell import Shell, SocketConnection
+from mockraft.kafka_api.tls import server_context
 
 
 class ListenerError(Exception):
@@ -44,6 +47,7 @@ class _Fed:
         return ()
 
     def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> tuple[Effect, ...]:
+        self._feed(ClientSecured(connection_id, certificate))
         return ()
 
     def step(self, connection_id: int, data: bytes, now_ms: int) -> tuple[Effect, ...]:
@@ -72,12 +76,19 @@ class _Fed:
 
 
 class ClientListener:
-    """Accepts clients on every listener of the config. `feed` gives their events to the broker."""
+    """Accepts clients on the listeners of a broker, all with this security. `feed` gives their events to the broker."""
 
-    def __init__(self, listeners: Sequence[Listener], feed: Callable[[ClientEvent], None], limits: Limits) -> None:
+    def __init__(
+        self,
+        listeners: Sequence[Listener],
+        feed: Callable[[ClientEvent], None],
+        limits: Limits,
+        security: ServerSecurity,
+    ) -> None:
         self.listeners = tuple(listeners)
         self._clock = RealClock()
-        self._shell = Shell(_Fed(feed), limits, self._clock)
+        tls = server_context(security) if uses_tls(security.security_protocol) else None
+        self._shell = Shell(_Fed(feed), limits, self._clock, tls)
         self._bound: list[tuple[str, socket.socket]] = []
         self._is_open = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -96,8 +107,6 @@ class ClientListener:
         """Bind every listener; `listeners` have the real ports then. Raises ListenerError."""
         advertised = []
         for listener in self.listeners:
-            if listener.security_protocol != PLAINTEXT:
-                raise ListenerError(f"listener {listener.name}: simulated brokers support only PLAINTEXT for clients")
             try:
                 bound = bind(listener.host, listener.port)
             except OSError as error:

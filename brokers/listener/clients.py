@@ -19,15 +19,18 @@ from mockraft.brokers.apis.api import (
     RequestContext,
     parked,
 )
+from mockraft.brokers.image import ClusterImage
 from mockraft.kafka_api.api import Client
+from mockraft.kafka_api.authentication.credentials import TokenCredential
+from mockraft.kafka_api.authentication.listener_logins import logins_of
 from mockraft.kafka_api.connections import PendingRequest, Result
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.journal import ClosedConnection, Entry, Journal
 from mockraft.kafka_api.listener import Listener, Observed, Parts
-from mockraft.kafka_api.logins import Logins
 from mockraft.wire import api_keys
 from mockraft.wire.connection import FRAME_BYTES_MAX, Request
 from mockraft.wire.message import Message
+from mockraft.wire.scram import NUMBERS, ScramCredential
 
 CLOSINGS_KEPT = 63
 INT_MAX = 2**31 - 1
@@ -45,10 +48,12 @@ class Limits:
     socket_request_max_bytes: int = FRAME_BYTES_MAX
     max_connections: int = INT_MAX
     connections_max_idle_ms: int = 600_000
+    connection_failed_authentication_delay_ms: int = 100
+    sasl_server_max_receive_size: int = 524_288
 
     received_bytes_max = 1 << 62
     unauthenticated_connections_max = write_bytes_max = write_stuck_ms = INT_MAX
-    authentication_timeout_ms = sasl_server_max_receive_size = connection_failed_authentication_delay_ms = INT_MAX
+    authentication_timeout_ms = INT_MAX
 
     @property
     def frame_bytes_max(self) -> int:
@@ -74,6 +79,21 @@ def _number(field: str, text: str) -> int:
         raise ValueError(f"{field.replace('_', '.')} must be a whole number, not {text!r}") from None
 
 
+class Credentials:
+    """The users of a broker's image at each login; a broker without a secret key knows no delegation tokens."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+
+    def scram(self, mechanism: str, user: str) -> ScramCredential | None:
+        """Return a user's credential."""
+        return self._image.scram.get(user, {}).get(NUMBERS[mechanism])
+
+    def token(self, mechanism: str, token_id: str) -> TokenCredential | None:
+        """Return None."""
+        return None
+
+
 class Clients(Listener[AnyApi, RequestContext]):
     """The connections by id. `closings` are the last reasons for which this side closed one.
 
@@ -86,9 +106,9 @@ class Clients(Listener[AnyApi, RequestContext]):
         observed = observed or Observed(Journal(0, 0, node_id=broker.config.broker_id))
         journal, listener = observed.journal, broker.config.listeners[0]
         journal.address = (listener.host, listener.port)
-        super().__init__(
-            Parts("", broker.apis, limits, journal, Logins(limits), scripts=lambda: observed.scripts(self))
-        )
+        security = broker.config.listener_security
+        logins = logins_of(security, limits, broker.apis, Credentials(broker.image), broker.rng)
+        super().__init__(Parts("", broker.apis, limits, journal, logins, security, lambda: observed.scripts(self)))
         self.closings: list[str] = []
         self._broker = broker
         self._wake = wake
@@ -106,6 +126,11 @@ class Clients(Listener[AnyApi, RequestContext]):
     def position(self) -> int:
         """Return the number of changes."""
         return self._changes
+
+    def elsewhere(self, api_key: int) -> str:
+        """Return where the controller is."""
+        controllers = ",".join(f"{host}:{port}" for host, port in self._broker.config.bootstrap)
+        return f"; this is a simulated broker, and its controller is at {controllers}"
 
     def context(self, header: Request, client: Client, now_ms: int) -> RequestContext:
         """Return the context of a request."""
@@ -168,8 +193,6 @@ class Clients(Listener[AnyApi, RequestContext]):
         return parked(waiting.deadline_ms, retry)
 
     def _closed(self, entry: Entry) -> None:
-        """Log and keep the reason for which this side closed a connection."""
+        """Keep the reason for which this side closed a connection."""
         if isinstance(entry, ClosedConnection) and entry.refused:
-            broker_id = self._broker.config.broker_id
-            _log.info("broker %d: closed %s: %s", broker_id, entry.peer_address, entry.reason)
             self.closings = [*self.closings[-CLOSINGS_KEPT:], entry.reason]

@@ -116,6 +116,11 @@ class Membership:
         return self._shared.replication.fetches
 
     @property
+    def denials(self) -> int:
+        """Number of failed logins since the last response."""
+        return self._shared.replication.denials
+
+    @property
     def note(self) -> str:
         """The reason why the last response was not useful, empty when it was."""
         return self._shared.replication.note

@@ -166,7 +166,7 @@ class LeaderFetcher:
                 return
             # Like Kafka's fetcher, use the version of the metadata.version without an ApiVersions request.
             client_id = f"broker-{self._host.broker_id}-fetcher-0"
-            self._link = Link(self._timer, client_id, *endpoint, SOCKET_TIMEOUT_MS, handshake=False, is_secured=False)
+            self._link = Link(self._timer, client_id, *endpoint, SOCKET_TIMEOUT_MS, handshake=False, to_broker=True)
         version = self._host.fetch_version()
         self._send(lambda _: self._request(due, version), version, self._fetched)
 

@@ -12,7 +12,6 @@ from itertools import islice
 
 from mockraft.brokers import directories as log_directories
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.config import PLAINTEXT
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import Versions
@@ -153,13 +152,13 @@ class Replicas(Component):
         return fetch_version(self._image.metadata_version)
 
     def endpoint_of(self, broker_id: int) -> tuple[str, int] | None:
-        """Return another broker's endpoint: on the listener named as our own first one, else any PLAINTEXT."""
+        """Return another broker's endpoint: on the listener named as our own first one, else any with its protocol."""
         node = self._image.brokers.get(broker_id)
         if node is None:
             return None
-        named = node.endpoints.get(self._core.config.listeners[0].name)
-        plain = (each for each in node.endpoints.values() if each.security_protocol == PLAINTEXT)
-        endpoint = named or next(plain, None)
+        own = self._core.config.listeners[0]
+        alike = (each for each in node.endpoints.values() if each.security_protocol == own.security_protocol)
+        endpoint = node.endpoints.get(own.name) or next(alike, None)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def topic_settings(self, topic: str) -> TopicSettings:

@@ -55,7 +55,10 @@ class Outage:
 
 
 class SocketLinks:
-    """The connections of one broker. Those that share an `outage` take turns connecting to an unreachable node."""
+    """The connections of one broker, to controllers with `security` and to other brokers with `peer_security`.
+
+    Those that share an `outage` take turns connecting to an unreachable node.
+    """
 
     def __init__(
         self,
@@ -63,9 +66,11 @@ class SocketLinks:
         security: ClientSecurity | None = None,
         messages: MessageLookup = messages,
         outage: Outage | None = None,
+        peer_security: ClientSecurity | None = None,
     ) -> None:
         self._feed = feed
         self._security = security
+        self._peer_security = peer_security
         self._messages = messages
         self._outage = outage
         self._connections: dict[Link, client.KafkaConnection] = {}
@@ -136,7 +141,7 @@ class SocketLinks:
             request_timeout_ms=link.timeout_ms,
             handshake=link.handshake,
             correlation_ids=ids,
-            security=self._security if link.is_secured else None,
+            security=self._peer_security if link.to_broker else self._security,
             messages=self._messages,
         )
 

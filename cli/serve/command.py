@@ -28,9 +28,9 @@ from mockraft.cli.serve.options import HEADINGS, OPTIONS, MissingPackageError, m
 from mockraft.cli.serve.stubs import cluster_id_in, stub_file
 from mockraft.kafka_api.listening import BACKLOG, bind
 from mockraft.kafka_api.options import OptionError, blaming
+from mockraft.kafka_api.security import uses_tls
 from mockraft.server.config import OPTIONS as OF_THE_CONTROLLER
 from mockraft.server.config import ControllerConfig
-from mockraft.server.security_options import uses_tls
 from mockraft.server.server_properties import property_of
 from mockraft.testing.proposals import overlay_of, proposals_of
 from mockraft.wire.directory_ids import draw_cluster_id
@@ -119,8 +119,8 @@ def run(options: dict[str, Any]) -> int:
     config = _config(options)
     if security.lacks_users(config):
         _log.warning("PLAIN is enabled without users, so that nobody can log in with it: add --plain-users-file")
-    if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
-        about = "the simulated brokers must log in: give their credentials with --client-config-file"
+    if options["brokers"] and config.needs_login:
+        about = "the simulated brokers must log in: give users, or their own credentials with --client-config-file"
         raise OptionError(about, "--brokers")
     try:
         options["admin"] = admin.checked(options)

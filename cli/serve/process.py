@@ -156,7 +156,7 @@ async def _start_brokers(
     addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
     first = next(iter(nodes.values()))
     config, messages = first.config, first.node.messages
-    security = config.own_client_security
+    security = config.listener_security
     racks, port = dict.fromkeys(range(1, options["brokers"] + 1)), options["brokers_port"]
     try:
         if "registered_brokers" in options:
@@ -164,7 +164,14 @@ async def _start_brokers(
             await fleet.start()
         else:
             fleet = await start_brokers(
-                addresses, config.cluster_id, racks, rng=rng, client_port=port, security=security, messages=messages
+                addresses,
+                config.cluster_id,
+                racks,
+                rng=rng,
+                client_port=port,
+                security=security.client_security,
+                listener_security=security,
+                messages=messages,
             )
     except ListenerError as error:
         return fail(ExitCode.CANNOT_LISTEN, str(error))
@@ -179,10 +186,9 @@ async def _start_brokers(
 
 
 def _log_entry(entry: Entry) -> None:
-    """Log what matters of the journal: refused connections and failures."""
+    """Log what matters of the journal; the listener logs refused connections itself."""
     if isinstance(entry, ClosedConnection):
-        level = logging.WARNING if entry.refused else logging.DEBUG
-        _log.log(level, "connection %d of %s: %s", entry.connection_id, entry.peer_address, entry.reason)
+        _log.debug("connection %d of %s: %s", entry.connection_id, entry.peer_address, entry.reason)
     elif entry.failure is not None:
         _log.error("%r failed:\n%s", entry, entry.failure)
     else:

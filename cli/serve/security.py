@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import SECRETS
 from mockraft.kafka_api.options import OptionError
-from mockraft.server.security_options import SECURITY_PROTOCOLS, uses_sasl
+from mockraft.kafka_api.security import SECURITY_PROTOCOLS, uses_sasl
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mockraft.kafka_api import api as serving_api
-from mockraft.kafka_api.api import ANONYMOUS, NEVER_MS, Parked, RequestT, ResponseT
+from mockraft.kafka_api.api import NEVER_MS, Parked, RequestT, ResponseT
 from mockraft.kafka_api.connections import Result as Result
 from mockraft.server.apis.authorization import check_cluster_operation
 from mockraft.server.controller.result import ApiError
@@ -92,10 +92,9 @@ class RequestContext(serving_api.RequestContext):
 
     def allows_token_requests(self, security_protocol: str) -> bool:
         """True if delegation token requests are allowed on such a listener (ControllerApis.allowTokenRequests)."""
-        if self.client.token_authenticated:
-            return False
-        is_nobody = security_protocol == "PLAINTEXT" or (security_protocol == "SSL" and self.principal == ANONYMOUS)
-        return self.forwarded or not is_nobody
+        if self.forwarded:
+            return not self.client.token_authenticated
+        return self.client.may_request_tokens(security_protocol)
 
 
 def answer(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from mockraft.kafka_api.security import SECURITY_PROTOCOLS
 from mockraft.kafka_configs import config_keys
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image import BrokerRegistration, Partition, Topic
 from mockraft.server.controller.quorum.voter_set import ReplicaKey
 from mockraft.server.raft.leading import ReplicaState
-from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.server.views import (
     BrokerView,
     ListenerView,

@@ -284,7 +284,7 @@ def test_logs_json_lines_with_the_reason_of_a_refusal(serve: Callable[..., Serve
     lines = [json.loads(line) for line in errors.splitlines()]
     (warning,) = [line for line in lines if line["level"] == "warning"]
     assert "a frame of 1195725856 bytes; the limit is 104857600" in warning["message"]
-    assert warning["logger"] == "mockraft.serve"
+    assert warning["logger"] == "mockraft.listener"
 
 
 def test_simulated_brokers_report_their_client_addresses(serve: Callable[..., Served]) -> None:

@@ -18,6 +18,7 @@ from mockraft.server.apis.overlaid import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.image import Image
 from mockraft.server.controller.settings.offers import Offer
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
@@ -83,6 +84,7 @@ class StillController:
     pending_offset: int = 0
     wrong_controller: str = "No controller appears to be active."
     authorizer: None = None
+    image: Image = field(default_factory=Image)
     failure: str | None = None
     raft_failure: str | None = None
     next_ms: int = 1 << 62

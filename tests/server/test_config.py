@@ -93,6 +93,8 @@ def test_security_options_that_do_not_go_together_are_named(options: dict[str, A
 def test_passwords_are_not_shown() -> None:
     login = SaslLogin("PLAIN", "alice", "secret-1")
     config = ControllerConfig(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_enabled_mechanisms=("PLAIN",),
         plain_users={"alice": "secret-1"},
         scram_users=(ScramUser("bob", "secret-2"),),
         delegation_token_secret_key="secret-3",
@@ -147,7 +149,7 @@ async def test_a_request_that_the_release_has_not_closes_its_connection_as_kafka
         with pytest.raises(client.DisconnectedError):
             await connection.send(BrokerHeartbeatRequest(broker_id=1), version=2)
         reasons = [line.reason for line in controller.journal.closed()]
-        assert reasons == ["refused: BrokerHeartbeat (63) has no version 2 here"]
+        assert reasons == ["refused: BrokerHeartbeat (63) has no version 2 here; it has 0 to 1"]
 
 
 async def test_unsupported_version_of_api_versions_is_answered_with_the_releases_ranges() -> None:

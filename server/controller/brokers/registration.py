@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mockraft.kafka_api.security import SECURITY_PROTOCOLS
 from mockraft.releases import KRAFT_VERSION, METADATA_VERSION, Behaviour, Release
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.controller.image.cluster import Levels, kept_by_features, levels_of
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.wire import directory_ids, error_codes, uuids
 from mockraft.wire.java_values import trim
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener

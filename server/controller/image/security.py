@@ -12,16 +12,7 @@ from mockraft.wire.records.remove_access_control_entry_record import RemoveAcces
 from mockraft.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
-
-
-@dataclass(frozen=True, slots=True)
-class ScramCredential:
-    """A SCRAM credential as stored by the server (RFC 5802)."""
-
-    salt: bytes = field(repr=False)
-    stored_key: bytes = field(repr=False)
-    server_key: bytes = field(repr=False)
-    iterations: int
+from mockraft.wire.scram import ScramCredential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 HASHES: Final[Mapping[int, str]] = dict(enumerate(scram.HASHES.values(), 1))
 """Hash function by mechanism: 1 is SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 
-NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(scram.HASHES, 1)}
-"""Number of a mechanism by its name."""
-
 
 class Deletion(NamedTuple):
     """Deletion of a user's credential of one mechanism."""
@@ -124,7 +121,7 @@ def record_of(user: scram.ScramUser, directory_id: bytes) -> RecordAt:
     """
     salt = hmac.digest(directory_id, f"{user.mechanism},{user.name}".encode(), "sha256")
     salted = scram.salted_password(scram.HASHES[user.mechanism], user.password, salt, user.iterations)
-    return RecordAt(_credential(Upsertion(user.name, NUMBERS[user.mechanism], user.iterations, salt, salted)), 0)
+    return RecordAt(_credential(Upsertion(user.name, scram.NUMBERS[user.mechanism], user.iterations, salt, salted)), 0)
 
 
 def _credential(upsertion: Upsertion) -> UserScramCredentialRecord:

@@ -60,9 +60,7 @@ def test_a_request_has_every_partition_with_the_end_of_its_log(cluster: Cluster,
     cluster.logs[KEY].advance_start_offset(1)
     cluster.follow(OTHER)
     sent = cluster.next()
-    assert sent.link == Link(
-        "fetcher 2", "broker-1-fetcher-0", "node2", 9092, 30_000, handshake=False, is_secured=False
-    )
+    assert sent.link == Link("fetcher 2", "broker-1-fetcher-0", "node2", 9092, 30_000, handshake=False, to_broker=True)
     assert (sent.version, sent.timeout_ms) == (version, 30_000)
     partitions = [
         fetch.FetchPartition(

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mockraft.server.authentication.sasl_exchange import TAKEN, SaslState
+from mockraft.kafka_api.authentication.sasl_exchange import TAKEN, SaslState
 from mockraft.wire import api_keys, error_codes, sasl
 from mockraft.wire.connection import write_request
 from mockraft.wire.message import Message

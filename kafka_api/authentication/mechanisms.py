@@ -10,12 +10,13 @@ import base64
 import hashlib
 import hmac
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
-from mockraft.server.authentication.credentials import Credentials
-from mockraft.server.controller.image.security import ScramCredential
+from mockraft.kafka_api.authentication.credentials import Credentials, password_is
 from mockraft.wire import scram
 from mockraft.wire.sasl import PLAIN
+from mockraft.wire.scram import ScramCredential
 
 if TYPE_CHECKING:
     import random
@@ -45,16 +46,16 @@ class Mechanism:
         raise AssertionError(f"{type(self).__name__} takes no token")
 
 
-def mechanism(name: str, credentials: Credentials, rng: random.Random) -> Mechanism:
-    """Return a new login with the mechanism of this name."""
-    return Plain(credentials) if name == PLAIN else Scram(name, credentials, rng)
+def mechanism(name: str, users: Mapping[str, str], credentials: Credentials, rng: random.Random) -> Mechanism:
+    """Return a new login with the mechanism of this name; `users` are those of PLAIN, with their passwords."""
+    return Plain(users) if name == PLAIN else Scram(name, credentials, rng)
 
 
 class Plain(Mechanism):
     """One token: authorization id (empty or the user), name and password, separated by zero bytes."""
 
-    def __init__(self, credentials: Credentials) -> None:
-        self._credentials = credentials
+    def __init__(self, users: Mapping[str, str]) -> None:
+        self._users = users
 
     def evaluate(self, token: bytes) -> bytes:
         """Check name and password."""
@@ -66,7 +67,7 @@ class Plain(Mechanism):
             _deny("Authentication failed: username not specified")
         if not password:
             _deny("Authentication failed: password not specified")
-        known = self._credentials.password_is(user, password)
+        known = password_is(self._users, user, password)
         if not known:
             reason = f"PLAIN: {'no user' if known is None else 'wrong password of'} {user!r}"
             raise AuthenticationError(reason, "Authentication failed: Invalid username or password")

@@ -1,42 +1,28 @@
-"""Credentials: passwords of the configuration, SCRAM credentials and tokens of the image."""
+"""Credentials of a controller's image: SCRAM credentials and delegation tokens."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.image.security import ScramCredential
+from mockraft.kafka_api.authentication.credentials import TokenCredential
 from mockraft.server.controller.security import delegation_tokens
-from mockraft.server.controller.security.scram import NUMBERS
 from mockraft.wire import scram
+from mockraft.wire.scram import NUMBERS, ScramCredential
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.controller import Controller
 
 TOKEN_CREDENTIALS_KEPT = 1_000
 
 
-class TokenCredential(NamedTuple):
-    """A delegation token used for a login: credential, owner and expiry (ms)."""
-
-    credential: ScramCredential
-    owner: str
-    expiration_timestamp: int
-
-
-class Credentials:
-    """Looks users up at each login, so a changed password counts from the next login on."""
+class ImageCredentials:
+    """The users and tokens that a controller knows at each login."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._of_tokens: dict[tuple[str, str], ScramCredential] = {}
-
-    def password_is(self, user: str, password: str) -> bool | None:
-        """Check a user's PLAIN password in constant time; None for an unknown user."""
-        known = self._controller.config.plain_users.get(user)
-        # Digests are equally long, so the time does not reveal the length either.
-        same = hmac.compare_digest(_digest(password), _digest(known or ""))
-        return None if known is None else same
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
         """Return a user's credential."""
@@ -64,7 +50,3 @@ def _token_credential(mechanism: str, token_id: str, secret_key: str) -> ScramCr
     salted = scram.salted_password(hash_name, password, salt, scram.ITERATIONS_MIN)
     stored_key = scram.stored_key(hash_name, scram.client_key(hash_name, salted))
     return ScramCredential(salt, stored_key, scram.server_key(hash_name, salted), scram.ITERATIONS_MIN)
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

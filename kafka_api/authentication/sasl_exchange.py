@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from mockraft.kafka_api.api import is_valid
+from mockraft.kafka_api import refusals
+from mockraft.kafka_api.api import AnyApi, is_valid
+from mockraft.kafka_api.authentication import HEALTH_CLIENT_ID
+from mockraft.kafka_api.authentication.credentials import Credentials
+from mockraft.kafka_api.authentication.mechanisms import AuthenticationError, Mechanism, mechanism
 from mockraft.kafka_api.connections import LoginAnswer, LoginResult
-from mockraft.server.apis.api import AnyApi
-from mockraft.server.authentication import HEALTH_CLIENT_ID
-from mockraft.server.authentication.credentials import Credentials
-from mockraft.server.authentication.mechanisms import AuthenticationError, Mechanism, mechanism
-from mockraft.server.config import ControllerConfig
+from mockraft.kafka_api.security import ServerSecurity
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
@@ -70,13 +70,13 @@ class SaslExchange:
     """
 
     def __init__(
-        self, config: ControllerConfig, apis: Mapping[int, AnyApi], credentials: Credentials, rng: random.Random
+        self, security: ServerSecurity, apis: Mapping[int, AnyApi], credentials: Credentials, rng: random.Random
     ) -> None:
         self.state = SaslState.INITIAL_REQUEST
         self.principal = ""
         self.token_authenticated = False
         self.session_ends_ms: int | None = None
-        self._config = config
+        self._security = security
         self._apis = apis
         self._credentials = credentials
         self._rng = rng
@@ -143,7 +143,7 @@ class SaslExchange:
         return _PASSES
 
     def _handshake(self, request: Request, body: SaslHandshakeRequest) -> LoginResult:
-        enabled = [name for name, _ in in_hash_map_order(dict.fromkeys(self._config.sasl_enabled_mechanisms))]
+        enabled = [name for name, _ in in_hash_map_order(dict.fromkeys(self._security.sasl_enabled_mechanisms))]
         response = SaslHandshakeResponse(mechanisms=enabled)
         answer = LoginAnswer(request, body, response)
         self._has_headers = request.api_version >= 1
@@ -158,7 +158,7 @@ class SaslExchange:
             self.state = SaslState.REAUTH_BAD_MECHANISM
             return LoginResult(answer=answer)
         self._name = body.mechanism
-        self._mechanism = mechanism(self._name, self._credentials, self._rng)
+        self._mechanism = mechanism(self._name, self._security.plain_users, self._credentials, self._rng)
         self.state = SaslState.AUTHENTICATE
         return LoginResult(answer=answer)
 
@@ -212,7 +212,7 @@ class SaslExchange:
         self.state = SaslState.COMPLETE
         self.principal = f"User:{log_in.user}"
         self.token_authenticated = log_in.is_token
-        lifetimes_ms = [self._config.connections_max_reauth_ms] if self._config.connections_max_reauth_ms else []
+        lifetimes_ms = [self._security.connections_max_reauth_ms] if self._security.connections_max_reauth_ms else []
         if log_in.credential_expiration_ms is not None:
             lifetimes_ms.append(log_in.credential_expiration_ms - now_ms)
         if not lifetimes_ms:
@@ -226,7 +226,9 @@ class SaslExchange:
         name = api_keys.name(request.api_key)
         if self.state is SaslState.HANDSHAKE_REQUEST and request.client_id == HEALTH_CLIENT_ID:
             return LoginResult(failure=f"a health check: {name} before login", refused=False)
-        failure = f"refused: {name} before login, in the state {self.state.name}"
+        security = self._security
+        why = refusals.without_sasl(name, security.security_protocol, security.sasl_enabled_mechanisms)
+        failure = f"refused: {why} (state {self.state.name})"
         api = self._apis.get(request.api_key)
         if self.state is not SaslState.AUTHENTICATE or api is None:
             return LoginResult(failure=failure)

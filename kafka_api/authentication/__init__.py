@@ -3,7 +3,7 @@
 A connection begins unauthenticated unless the listener is PLAINTEXT. It becomes authenticated by its TLS certificate
 (`secured`) or by a completed SASL exchange (`admit`), and is closed when neither happens in time.
 
-- `unauthenticated`: the connections that have not authenticated, their deadlines, and delayed refusals (KIP-306).
+- `mockraft.kafka_api.logins`: the connections that have not authenticated, their deadlines, delayed refusals (KIP-306).
 - `sasl_exchange`: the states of one login (SaslServerAuthenticator: KIP-43, KIP-152, KIP-368), fed with frames.
 - `mechanisms`: PLAIN and SCRAM, token by token (PlainSaslServer, ScramSaslServer).
 - `credentials`: users of the configuration, SCRAM credentials and delegation tokens of the image.
