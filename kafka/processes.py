@@ -101,8 +101,8 @@ class KafkaBroker(KafkaServer):
 
     ``directory`` is its own, made when it is not there; ``controller`` is ``host:port`` of the controller, or of
     several, whose node ids are 3000, 3001, …; ``version`` is a Kafka release. ``properties`` are more of
-    ``server.properties``, or other values than the ones for small clusters used here. Brokers of a quorum
-    at kraft.version 0 need ``controller.quorum.voters`` among them; it stands in for ``controller``.
+    ``server.properties``, or other values than the ones for small clusters used here. Clients find it on
+    ``port``, any free one unless given, or on the first of its ``listeners`` there. Brokers of a quorum at kraft.version 0 need ``controller.quorum.voters`` among them; it stands in for ``controller``.
     """
 
     def __init__(
@@ -114,9 +114,11 @@ class KafkaBroker(KafkaServer):
         *,
         version: str = KAFKA_VERSION,
         log_dir_count: int = 2,
+        port: int | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(f"broker {node_id}", directory, cluster_id, version)
+        self.host, self.port = _client_address(port, properties or {}) or (self.host, self.port)
         self.node_id = node_id
         self.log_dirs = [directory / f"d{index}" for index in range(log_dir_count)]
         self.metadata_log_dir = directory / "meta"
@@ -148,6 +150,29 @@ class KafkaBroker(KafkaServer):
         began = time.monotonic()
         self.wait_for_log(r"Kafka Server started", timeout_s, "the end of its start")
         return time.monotonic() - began
+
+
+def _client_address(port: int | None, properties: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return where clients find a broker with this port, or with listeners in its properties; None: on any free port.
+
+    Raises ValueError for two ports, and for listeners whose port nobody knows.
+    """
+    if "listeners" not in properties:
+        return None if port is None else ("127.0.0.1", port)
+    listeners, controllers = properties["listeners"], properties.get("controller.listener.names", "CONTROLLER")
+    for listener in listeners.split(","):
+        name, separator, address = listener.strip().partition("://")
+        host, colon, number = address.rpartition(":")
+        if not (separator and colon and number.isdecimal()):
+            raise ValueError(f"properties: listeners={listeners!r}: it must be NAME://HOST:PORT,…")
+        if name in controllers.split(","):
+            continue
+        if int(number) == 0:
+            raise ValueError(f"properties: listeners={listeners!r}: clients would not find port 0; give a free port")
+        if port not in (None, int(number)):
+            raise ValueError(f"port={port} contradicts listeners={listeners!r} of the properties")
+        return ("127.0.0.1" if host in ("", "0.0.0.0") else host), int(number)
+    return None
 
 
 class KafkaController(KafkaServer):

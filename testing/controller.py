@@ -35,7 +35,8 @@ class Controller(StartedDouble):
     source's, else a new one each time. `twin_brokers="live"` runs simulated brokers in place of those of the source
     that were not fenced, "all" in place of all.
 
-    `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. They send a heartbeat, and
+    `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. Clients find broker 1 on
+    `brokers_port`, broker 2 on the next one, and so on; on any free ports unless given. They send a heartbeat, and
     try again after a refusal, each `broker_heartbeat_interval_ms`: 100 unless given, so that tests are quick, and
     Kafka's 2,000 with a virtual clock and for more than 100 brokers. `clock="virtual"` stops time until `advance`,
     which moves these brokers too; the time until they run passes at once. `stubs` are stubs to begin with, or a

@@ -56,6 +56,10 @@ class StartedDouble(Double, abc.ABC):
         self._twin_brokers = options.get("twin_brokers")
         self._broker_count, clock = options.get("brokers", 0), options.get("clock")
         check_option("brokers", self._broker_count, int, 0)
+        self._brokers_port = options.get("brokers_port", 0)
+        check_option("brokers_port", self._brokers_port, int, 0, 65_535)
+        if self._brokers_port and self._twin_of[0] is not None:
+            raise ValueError(f"brokers_port={self._brokers_port}: the brokers of a twin take free ports")
         self._broker_defaults: BrokerOptions = {}
         interval_ms = options.get("broker_heartbeat_interval_ms")
         self._is_interval_given = interval_ms is not None
@@ -186,6 +190,8 @@ class StartedDouble(Double, abc.ABC):
         source, at = self._twin_of
         if source is not None and (config := continuing_config(self.started, broker_id, source, at, own)) is not None:
             return config
+        if self._brokers_port:
+            own.setdefault("port", self._brokers_port + broker_id - 1)
         own.setdefault("seed", self._rng.getrandbits(32))
         if "security" not in own and self._config.needs_login:
             protocol = self._config.security_protocol
@@ -210,7 +216,16 @@ class StartedDouble(Double, abc.ABC):
             await start_registered(self.started, self._twin_brokers, self._broker_defaults)
 
 
-_OF_THE_TEST = ("clock", "brokers", "twin_brokers", "broker_heartbeat_interval_ms", "strict", "stubs", "admin_port")
+_OF_THE_TEST = (
+    "clock",
+    "brokers",
+    "brokers_port",
+    "twin_brokers",
+    "broker_heartbeat_interval_ms",
+    "strict",
+    "stubs",
+    "admin_port",
+)
 
 
 def configured(config: ControllerConfig | None, rng: random.Random, given: ControllerOptions) -> ControllerConfig:

@@ -118,6 +118,7 @@ class ControllerOptions(ConfigOptions, total=False):
 
     clock: Clock | Literal["virtual"] | None
     brokers: int
+    brokers_port: int
     twin_brokers: Literal["live", "all"] | None
     broker_heartbeat_interval_ms: int | None
     strict: bool

@@ -84,6 +84,8 @@ def test_every_secret_option_may_be_in_a_file_and_is_in_no_text() -> None:
     user = ScramUser("alice", "s3cret")
     login = ClientSecurity("SASL_PLAINTEXT", login=SaslLogin("PLAIN", "alice", "s3cret"))
     config = ControllerConfig(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_enabled_mechanisms=("PLAIN",),
         delegation_token_secret_key="s3cret",
         plain_users={"alice": "s3cret"},
         scram_users=(user,),
@@ -113,7 +115,7 @@ def test_every_secret_option_may_be_in_a_file_and_is_in_no_text() -> None:
         (("--client-config-file", "/nowhere"), "/nowhere: No such file or directory"),
         (
             ("--security-protocol", "SASL_PLAINTEXT", "--sasl-enabled-mechanisms", "PLAIN", "--brokers", "1"),
-            "the simulated brokers must log in: give their credentials with --client-config-file",
+            "the simulated brokers must log in: give users",
         ),
     ],
 )

@@ -1,10 +1,11 @@
-"""Readiness of a real controller, by its log."""
+"""Readiness of a real controller, by its log, and addresses of brokers."""
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from mockraft.kafka.processes import KafkaController, KafkaProcessError
+from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError
 
 from ..rows import each_row
 
@@ -31,3 +32,24 @@ def test_controller_is_ready_once_it_leads_or_has_a_leader(tmp_path: Path, lines
 def test_a_controller_that_would_refuse_everything_is_not_ready(tmp_path: Path, lines: tuple[str, ...]) -> None:
     with pytest.raises(KafkaProcessError, match=r"ended with exit code 0 before (a leader|the end of its start)"):
         controller_that_logs(tmp_path, *lines).wait_until_running(20)
+
+
+@each_row(
+    ("options", "address"),
+    [
+        ({"port": 19092}, "127.0.0.1:19092"),
+        ({"properties": {"listeners": "PLAINTEXT://127.0.0.1:19093"}}, "127.0.0.1:19093"),
+        ({"properties": {"listeners": "CONTROLLER://:9093,INSIDE://0.0.0.0:19094"}, "port": 19094}, "127.0.0.1:19094"),
+        ({"properties": {"listeners": "PLAINTEXT://127.0.0.1:0"}}, "clients would not find port 0"),
+        ({"properties": {"listeners": "PLAINTEXT://127.0.0.1:19093"}, "port": 19092}, "port=19092 contradicts"),
+        ({"properties": {"listeners": "127.0.0.1:19093"}}, "must be NAME://HOST:PORT"),
+    ],
+)
+def test_a_brokers_address_is_where_it_will_listen(tmp_path: Path, options: dict[str, Any], address: str) -> None:
+    try:
+        broker = KafkaBroker(1, tmp_path, "MkU3OEVBNTcwNTJENDM2Qg", "127.0.0.1:9", **options)
+    except ValueError as refused:
+        assert address in str(refused)
+    else:
+        assert broker.bootstrap == address
+        assert address.rpartition(":")[2] in broker.properties["listeners"]

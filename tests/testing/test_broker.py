@@ -12,6 +12,7 @@ from mockraft import BrokerState, Controller, SimulatedBroker, SyncSimulatedBrok
 from mockraft.brokers.fleet import shared_log
 from mockraft.brokers.fleet.shared_log import SharedLog
 from mockraft.brokers.lifecycle import End
+from mockraft.kafka.child_process import free_port
 from mockraft.testing.double import TEST_HEARTBEAT_INTERVAL_MS
 
 from ..rows import each_row
@@ -208,3 +209,12 @@ def test_start_broker_waits_as_asked() -> None:
 
 def test_the_package_has_them_by_name() -> None:
     assert {"SimulatedBroker", "SyncSimulatedBroker"} <= set(dir(mockraft))
+
+
+async def test_brokers_have_fixed_ports_one_after_the_other() -> None:
+    port = free_port()
+    async with Controller(brokers_port=port) as controller:
+        broker = await controller.start_broker(1)
+        assert broker.bootstrap_servers == f"127.0.0.1:{port}"
+        assert controller._broker_config(3, {}).listeners[0].port == port + 2
+        assert controller._broker_config(3, {"port": 0}).listeners[0].port == 0

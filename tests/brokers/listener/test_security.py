@@ -1,0 +1,67 @@
+"""The security of simulated brokers: principals of their clients, and logins that cannot work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.kafka.security import ListenerSecurity
+from mockraft.wire import client, error_codes
+from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.connection import endpoint_of
+from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from mockraft.wire.sasl import SaslLogin
+
+
+async def connected(controller: Controller, security: ClientSecurity) -> client.KafkaConnection:
+    return await client.connect(*endpoint_of(controller.bootstrap_servers), client_id="shop", security=security)
+
+
+async def test_the_name_in_a_clients_certificate_goes_with_its_forwarded_requests(tmp_path: Path) -> None:
+    security = ListenerSecurity(tmp_path, "SSL", client_auth="required")
+    rules = "RULE:^CN=(.*?),.*$/$1/U, DEFAULT"
+    options = {**security.controller_options, "ssl_principal_mapping_rules": rules}
+    async with Controller(brokers=1, **options) as controller:
+        connection = await connected(controller, security.client)
+        topic = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
+        created = await connection.send(CreateTopicsRequest(topics=[topic]))
+        await connection.close()
+        assert created.topics[0].error_code == error_codes.NONE
+        assert {each.principal for each in controller.requests("CreateTopics")} == {"User:BROKER"}
+        assert controller.requests("BrokerRegistration")[0].principal == "User:CONTROLLER"
+
+
+async def test_only_a_client_that_has_logged_in_may_ask_for_tokens(tmp_path: Path) -> None:
+    security = ListenerSecurity(tmp_path, "SASL_PLAINTEXT", mechanism="PLAIN")
+    async with Controller(brokers=1, **security.controller_options) as controller:
+        connection = await connected(controller, security.client)
+        requests = (CreateDelegationTokenRequest(), DescribeDelegationTokenRequest())
+        codes = [(await connection.send(each)).error_code for each in requests]  # type: ignore[attr-defined]
+        await connection.close()
+        assert codes == [error_codes.DELEGATION_TOKEN_AUTH_DISABLED] * 2
+        assert controller.requests("CreateDelegationToken")[-1].forwarded_by == 1
+
+
+async def test_a_broker_that_cannot_log_in_is_not_waited_for(tmp_path: Path) -> None:
+    security = ListenerSecurity(tmp_path, "SASL_SSL", mechanism="PLAIN")
+    ca = security.controller_options["ssl_truststore_file"]
+    rows = {
+        "Invalid username or password": ClientSecurity("SASL_SSL", ca, login=SaslLogin("PLAIN", "broker", "no")),
+        "certificate verify failed": ClientSecurity("SASL_SSL", login=SaslLogin("PLAIN", "broker", "broker-secret")),
+    }
+    for reason, wrong in rows.items():
+        with pytest.raises(RuntimeError, match=f"broker 1 cannot log in to its controller: .*{reason}"):
+            await _start(brokers=1, **security.controller_options, client_security=wrong)
+    with pytest.raises(ValueError, match="there is no user: give plain_users, scram_users, or client_security"):
+        await _start(brokers=1, **{**security.controller_options, "plain_users": {}})
+    with pytest.raises(ValueError, match="client_security: it is for PLAINTEXT"):
+        Controller(**security.controller_options, client_security=ClientSecurity())
+
+
+async def _start(**options: Any) -> None:
+    async with Controller(**options):
+        pass
