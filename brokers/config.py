@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, cast, get_type_hints
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.placement import DirectoryAt
+from mockraft.kafka_api.authorization.authorizer import Authorizer
 from mockraft.kafka_api.options import check_option
 from mockraft.kafka_api.security import SECURITY_PROTOCOLS, ServerSecurity, own_client_security, uses_sasl
 from mockraft.releases import release
@@ -48,8 +49,9 @@ class BrokerConfig:
     "kafka" takes the directory offline on any error. `restart_partitions_elsewhere` recreates lost replicas in another
     directory. `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is the time the
     broker stays in RECOVERY before it asks to be unfenced. Ids are 16 raw bytes. `security` is used for connections to
-    controllers, None for PLAINTEXT; `listener_security` is that of the listeners, also for other brokers. `messages` are
-    the message classes in use: Kafka's own, or an Overlay's for a broker of a proposal. `serve_clients` opens the listeners; `properties` are further keys of its server.properties.
+    controllers, None for PLAINTEXT; `listener_security` is that of the listeners, also for other brokers. `messages`
+    are the message classes in use: Kafka's own, or an Overlay's for a broker of a proposal. `serve_clients` opens the
+    listeners; `properties` are further keys of its server.properties. `authorizer` checks clients' requests.
     `open_disk` returns the disk for the path of a log dir: memory, which is empty at each start, or RealDisk.
     """
 
@@ -80,6 +82,7 @@ class BrokerConfig:
     recovery_ms: int = 20
     serve_clients: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
+    authorizer: Authorizer | None = None
     open_disk: Callable[[str], Disk] = MemoryDisk
 
 
@@ -99,10 +102,10 @@ def draw_config(
 ) -> BrokerConfig:
     """Return a config with ids drawn from `rng`, one log dir unless paths are given, and one listener.
 
-    It has the name of its security protocol. The port is 9092 + broker id unless given, or any free one when clients are
-    served: that port is known and advertised once the broker has started. A real controller needs a port other than 0: it resigns over a
-    registration with port 0. `options` are `host` and any other fields of `BrokerConfig`, such as `rack`.
-    TypeError and ValueError name an option of another type or out of its bounds.
+    It has the name of its security protocol. The port is 9092 + broker id unless given, or any free one when clients
+    are served: that port is known and advertised once the broker has started. A real controller needs a port other than
+    0: it resigns over a registration with port 0. `options` are `host` and any other fields of `BrokerConfig`, such as
+    `rack`. TypeError and ValueError name an option of another type or out of its bounds.
     """
     known = [each.name for each in fields(BrokerConfig)]
     for name in options.keys() - known - {"host"}:

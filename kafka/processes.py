@@ -102,7 +102,8 @@ class KafkaBroker(KafkaServer):
     ``directory`` is its own, made when it is not there; ``controller`` is ``host:port`` of the controller, or of
     several, whose node ids are 3000, 3001, …; ``version`` is a Kafka release. ``properties`` are more of
     ``server.properties``, or other values than the ones for small clusters used here. Clients find it on
-    ``port``, any free one unless given, or on the first of its ``listeners`` there. Brokers of a quorum at kraft.version 0 need ``controller.quorum.voters`` among them; it stands in for ``controller``.
+    ``port``, any free one unless given, or on the first of its ``listeners`` there. Brokers of a quorum at
+    kraft.version 0 need ``controller.quorum.voters`` among them; it stands in for ``controller``.
     """
 
     def __init__(

@@ -21,6 +21,7 @@ from mockraft.server.controller.settings import features
 from mockraft.wire.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, ScramUser
 
 if TYPE_CHECKING:
+    from mockraft.kafka_api.authorization.authorizer import Authorizer
     from mockraft.server.controller.settings.offers import Range
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
     from mockraft.wire.client_security import ClientSecurity
@@ -369,6 +370,18 @@ class ControllerConfig:
     def has_authorizer(self) -> bool:
         """True if requests are checked against super users and ACLs."""
         return self.authorizer or bool(self.super_users)
+
+    def authorizer_of(self) -> "Authorizer | None":
+        """Return the authorizer of the controller, and of simulated brokers; None: everything is allowed."""
+        if not self.has_authorizer:
+            return None
+        from mockraft.kafka_api.authorization.authorizer import Authorizer
+
+        return Authorizer(
+            self.super_user_principals,
+            allow_everyone_if_no_acl_found=self.allow_everyone_if_no_acl_found,
+            ranges=release(self.release).has(Behaviour.ACL_HOSTS_ARE_RANGES),
+        )
 
     @property
     def super_user_principals(self) -> frozenset[str]:

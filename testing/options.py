@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from mockraft.brokers.disks.disk import Disk
+    from mockraft.kafka_api.authorization.authorizer import Authorizer
     from mockraft.kafka_api.clock import Clock
     from mockraft.kafka_api.security import ServerSecurity
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
@@ -138,6 +139,7 @@ class BrokerConfigOptions(TypedDict, total=False):
     controller_listener_name: str
     security: ClientSecurity | None
     listener_security: ServerSecurity
+    authorizer: Authorizer | None
     messages: MessageLookup
     heartbeat_interval_ms: int
     session_timeout_ms: int

@@ -49,7 +49,11 @@ class StartedBrokers:
         self.rng = rng
         self.cluster_id = config.cluster_id
         security = config.listener_security
-        self.security: BrokerOptions = {"security": security.client_security, "listener_security": security}
+        self.security: BrokerOptions = {
+            "security": security.client_security,
+            "listener_security": security,
+            "authorizer": config.authorizer_of(),
+        }
         self._network: MemoryNetwork | None = None
         self._log: SharedLog | None = None
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.kafka_api.authorization.acl_types import AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.wire.messages.create_acls_request import AclCreation
 
 

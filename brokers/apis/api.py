@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 from mockraft.kafka_api import api as serving_api
 from mockraft.kafka_api.api import ConnectionClosedError as ConnectionClosedError
 from mockraft.kafka_api.api import Parked as Parked
+from mockraft.kafka_api.authorization.authorizer import host_text
 from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
 
@@ -105,6 +106,14 @@ class RequestContext(serving_api.RequestContext):
     """Context of a client's request to a broker. `now_ms` is also the append time of records."""
 
     broker: BrokerView
+
+    def may(self, operation: int, resource_type: int, name: str) -> bool:
+        """Return True if the client may do this with the resource; without an authorizer it may do everything."""
+        authorizer = self.broker.config.authorizer
+        if authorizer is None:
+            return True
+        acls, host = self.image.acl_index, host_text(self.client_address)
+        return authorizer.allows(acls, self.principal, host, operation, resource_type, name)
 
     @property
     def image(self) -> ClusterImage:

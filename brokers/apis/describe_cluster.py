@@ -42,7 +42,7 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
         brokers=nodes,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = operations.ON_CLUSTER
+        response.cluster_authorized_operations = operations.on_cluster(ctx)
     return response
 
 

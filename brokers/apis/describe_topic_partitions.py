@@ -45,7 +45,7 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
             break
         topic = ctx.image.topics_by_name.get(name)
         if topic is None:
-            response.topics.append(_unknown(name))
+            response.topics.append(_unknown(ctx, name))
             continue
         first = request.cursor.partition_index if request.cursor is not None and name == cursor_name else 0
         after = min(len(topic.partitions), first + remaining)
@@ -56,7 +56,7 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
                 topic_id=topic.topic_id,
                 is_internal=name in topic_names.INTERNAL,
                 partitions=partitions,
-                topic_authorized_operations=operations.ON_TOPIC,
+                topic_authorized_operations=operations.on_topic(ctx, name),
             )
         )
         if after < len(topic.partitions):
@@ -74,7 +74,7 @@ def _java_order(name: str) -> bytes:
     return name.encode("utf-16-be", "surrogatepass")
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
     code = (
         error_codes.INVALID_TOPIC_EXCEPTION
         if topic_names.reason_invalid(name)
@@ -84,7 +84,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         error_code=code,
         name=name,
         is_internal=name in topic_names.INTERNAL,
-        topic_authorized_operations=operations.ON_TOPIC,
+        topic_authorized_operations=operations.on_topic(ctx, name),
     )
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mockraft.brokers.apis.api import Api, Parked, RequestContext
 from mockraft.brokers.apis.leaders import (
     NEWS_OF_LEADER,
+    check_topic,
     current_leader,
     leader_endpoints,
     topic_by_id,
@@ -21,6 +22,7 @@ from mockraft.brokers.apis.leaders import (
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read, ReadBy
+from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import (
@@ -43,7 +45,7 @@ FULL_FETCH_EPOCHS = (0, -1)
 """Session epochs of requests that name all partitions; others continue a session."""
 READ_COMMITTED = 1
 UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
-ORDER = (error_codes.NONE, *UNKNOWN)
+ORDER = (error_codes.NONE, *UNKNOWN, error_codes.TOPIC_AUTHORIZATION_FAILED)
 """A response begins with the partitions that exist."""
 
 
@@ -96,7 +98,7 @@ class _Fetch:
         self._ctx = ctx
         self.now_ms = ctx.now_ms
         self._replicas = ctx.broker.replicas
-        self._requested = _requested(request, ctx)
+        self._requested = _requested(request, ctx, is_follower=follower_id >= 0)
         self._follower_id = follower_id
         self._broker_epoch = broker_epoch
         self._bytes_max = min(request.max_bytes, self._replicas.settings.fetch_max_bytes)
@@ -217,20 +219,34 @@ class _Fetch:
 
 
 def _replicas(request: FetchRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
-    return (each.key for each in _requested(request, ctx) if each.key is not None)
+    is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+    return (each.key for each in _requested(request, ctx, is_follower=is_follower) if each.key is not None)
 
 
-def _requested(request: FetchRequest, ctx: RequestContext) -> list[_Requested]:
+def _requested(request: FetchRequest, ctx: RequestContext, *, is_follower: bool) -> list[_Requested]:
     """Return each partition once, as it is named last, in the order of its code (KafkaApis.handleFetchRequest)."""
-    named = {(each.topic.topic, each.topic.topic_id, each.partition.partition): each for each in _named(request, ctx)}
+    found = _named(request, ctx, is_follower=is_follower)
+    named = {(each.topic.topic, each.topic.topic_id, each.partition.partition): each for each in found}
     return sorted(named.values(), key=lambda each: ORDER.index(each.code))
 
 
-def _named(request: FetchRequest, ctx: RequestContext) -> Iterator[_Requested]:
+def _check(ctx: RequestContext, topic: str, *, is_follower: bool) -> None:
+    """Raise LogError unless a consumer may read the topic, or a follower act for the cluster."""
+    if not is_follower:
+        check_topic(ctx, AclOperation.READ, topic)
+    elif not ctx.may(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise LogError(error_codes.TOPIC_AUTHORIZATION_FAILED, "")
+
+
+def _named(request: FetchRequest, ctx: RequestContext, *, is_follower: bool) -> Iterator[_Requested]:
     for topic in request.topics:
         try:
             by_id = ctx.api_version >= TOPIC_IDS_FROM
+            if not by_id:
+                _check(ctx, topic.topic, is_follower=is_follower)
             known = topic_by_id(ctx, topic.topic_id) if by_id else topic_by_name(ctx, topic.topic)
+            if by_id:
+                _check(ctx, known.name, is_follower=is_follower)
         except LogError as unknown:
             for partition in topic.partitions:
                 yield _Requested(topic, partition, None, unknown.error_code)

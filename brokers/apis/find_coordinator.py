@@ -6,7 +6,10 @@ coordinator here.
 
 from __future__ import annotations
 
+from typing import Final
+
 from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -14,6 +17,13 @@ from mockraft.wire.messages.find_coordinator_response import Coordinator, FindCo
 GROUP, TRANSACTION = 0, 1
 SEVERAL_KEYS_FROM = 4
 NO_NODE = -1
+
+
+RESOURCES: Final = {
+    GROUP: (ResourceType.GROUP, error_codes.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTION: (ResourceType.TRANSACTIONAL_ID, error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
+"""What a client must be allowed to describe, and the error otherwise, by the type of the key."""
 
 
 def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
@@ -43,6 +53,9 @@ def error(request: FindCoordinatorRequest, error_code: int, message: str | None)
 def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
     if key_type not in (GROUP, TRANSACTION):
         return _refused(key, error_codes.INVALID_REQUEST, "simulated brokers coordinate groups and transactions")
+    resource, denied = RESOURCES[key_type]
+    if not ctx.may(AclOperation.DESCRIBE, resource, key):
+        return _refused(key, denied, error_codes.message(denied))
     log = ctx.broker.groups.log if key_type == GROUP else ctx.broker.transactions.log
     if log.topic not in ctx.image.topics_by_name:
         ctx.broker.create_topics([log.topic], None)

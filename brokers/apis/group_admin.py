@@ -65,7 +65,7 @@ def describe(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGro
     if request.include_authorized_operations:
         for group in groups:
             if group.error_code == error_codes.NONE:
-                group.authorized_operations = operations.ON_GROUP
+                group.authorized_operations = operations.on_group(ctx, group.group_id)
     return DescribeGroupsResponse(groups=groups)
 
 

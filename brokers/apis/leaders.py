@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
-from mockraft.brokers.apis.api import RequestContext
+from mockraft.brokers.apis.api import ApiError, RequestContext
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.image import Topic
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest, DeleteRecordsTopic
 from mockraft.wire.messages.list_offsets_request import ListOffsetsRequest, ListOffsetsTopic
@@ -33,6 +34,19 @@ def topic_by_name(ctx: RequestContext, name: str) -> Topic:
         code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
         raise LogError(code, error_codes.message(code))
     return topic
+
+
+def check_topic(ctx: RequestContext, operation: AclOperation, name: str) -> None:
+    """Raise LogError (TOPIC_AUTHORIZATION_FAILED) unless the client may do this with the topic."""
+    if not ctx.may(operation, ResourceType.TOPIC, name):
+        code = error_codes.TOPIC_AUTHORIZATION_FAILED
+        raise LogError(code, error_codes.message(code))
+
+
+def check_transactional_id(ctx: RequestContext, operation: AclOperation, transactional_id: str | None) -> None:
+    """Raise ApiError (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) unless the client may do this with the id, if any."""
+    if transactional_id is not None and not ctx.may(operation, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        raise ApiError(error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def each_once(topics: list[TopicT]) -> list[TopicT]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.apis.leaders import each_once, replicas_of, topic_by_name
+from mockraft.brokers.apis.leaders import check_topic, each_once, replicas_of, topic_by_name
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -40,6 +41,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
     for topic, answers in zip(request.topics, response.topics, strict=True):
         for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
+                check_topic(ctx, AclOperation.DESCRIBE, topic.name)
                 if asked[topic.name, partition.partition_index] > 1:
                     raise LogError(error_codes.INVALID_REQUEST, "the partition is named twice")
                 if partition.timestamp < 0 and ctx.api_version < FIRST_VERSIONS.get(partition.timestamp, NO_VERSION):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.image import ClusterImage, Partition, Topic
+from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
 from mockraft.wire import error_codes, topic_names
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from mockraft.wire.messages.metadata_response import (
@@ -33,13 +34,13 @@ def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse:
     """Return brokers, topics and partitions as this broker knows them."""
     _check(request, ctx)
     if request.topics is None or (not request.topics and ctx.api_version == 0):
-        topics = _known(ctx.image.topics_by_name.values(), ctx)
+        topics = _known((each for each in ctx.image.topics_by_name.values() if _may_describe(ctx, each.name)), ctx)
     else:
         topics = _requested(request.topics, request, ctx)
     if request.include_topic_authorized_operations and ctx.api_version >= 8:
         for topic in topics:
-            if topic.error_code != error_codes.UNKNOWN_TOPIC_ID:
-                topic.topic_authorized_operations = operations.ON_TOPIC
+            if topic.error_code not in (error_codes.UNKNOWN_TOPIC_ID, error_codes.TOPIC_AUTHORIZATION_FAILED):
+                topic.topic_authorized_operations = operations.on_topic(ctx, topic.name or "")
     alive = ctx.image.alive()
     response = MetadataResponse(
         brokers=[
@@ -52,7 +53,7 @@ def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse:
         topics=topics,
     )
     if request.include_cluster_authorized_operations and 8 <= ctx.api_version <= 10:
-        response.cluster_authorized_operations = operations.ON_CLUSTER
+        response.cluster_authorized_operations = operations.on_cluster(ctx)
     return response
 
 
@@ -87,18 +88,38 @@ def _requested(
             for topic_id in ids
             if topic_id not in image.topics
         ]
-        return unknown + _known([image.topics[topic_id] for topic_id in ids if topic_id in image.topics], ctx)
+        found = [image.topics[topic_id] for topic_id in ids if topic_id in image.topics]
+        hidden = [_denied(None, topic.topic_id) for topic in found if not _may_describe(ctx, topic.name)]
+        return unknown + _known([topic for topic in found if _may_describe(ctx, topic.name)], ctx) + hidden
     names = [name for name in dict.fromkeys(each.name for each in topics) if name is not None]
     if any(each.name is None for each in topics):
         # Neither a name nor an id: Kafka's own broker fails on it.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+    denied = [_denied(name, _NO_ID) for name in names if not _may_describe(ctx, name)]
+    names = [name for name in names if _may_describe(ctx, name)]
     known = _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
-    found = {topic.name for topic in known}
-    missing = [name for name in names if name not in found]
+    described = {topic.name for topic in known}
+    missing = [name for name in names if name not in described]
     if missing and request.allow_auto_topic_creation and _creates_topics(ctx):
-        ctx.broker.create_topics([name for name in missing if topic_names.reason_invalid(name) is None], ctx)
-        return known + [_unknown(name, _NO_ID) for name in missing]
-    return known + [_unknown(name, image.topics_by_name.get(name, _NO_TOPIC).topic_id) for name in missing]
+        creatable = [name for name in missing if _may_create(ctx, name)]
+        denied = [_denied(name, _NO_ID) for name in missing if name not in creatable] + denied
+        ctx.broker.create_topics([name for name in creatable if topic_names.reason_invalid(name) is None], ctx)
+        return known + [_unknown(name, _NO_ID) for name in creatable] + denied
+    unknown = [_unknown(name, image.topics_by_name.get(name, _NO_TOPIC).topic_id) for name in missing]
+    return known + unknown + denied
+
+
+def _may_describe(ctx: RequestContext, name: str) -> bool:
+    return ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def _may_create(ctx: RequestContext, name: str) -> bool:
+    on_cluster = ctx.may(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    return on_cluster or ctx.may(AclOperation.CREATE, ResourceType.TOPIC, name)
+
+
+def _denied(name: str | None, topic_id: bytes) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=error_codes.TOPIC_AUTHORIZATION_FAILED, name=name, topic_id=topic_id)
 
 
 def _creates_topics(ctx: RequestContext) -> bool:

@@ -12,6 +12,7 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestCont
 from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.transaction import TopicPartition
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import utf16_length
@@ -45,6 +46,7 @@ NO_OFFSET = Offset(-1, -1, "")
 
 def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
     """Commit offsets. Unknown partitions are refused before the group is looked up."""
+    check_group(ctx, AclOperation.READ, request.group_id)
     response = _commit_error(request, error_codes.NONE, None)
     offsets: dict[TopicPartition, Offset] = {}
     known: list[OffsetCommitResponsePartition] = []
@@ -191,15 +193,19 @@ def _wanted(ctx: RequestContext, group_id: str, named: _Named, *, is_stable: boo
     With `is_stable` those that a transaction may still change are errors. Raises ApiError when another broker
     coordinates the group.
     """
+    check_group(ctx, AclOperation.DESCRIBE, group_id)
     group = ctx.broker.groups.find(group_id)
     offsets = {} if group is None else group.offsets
     if named is None:
         committed: dict[str, list[int]] = {}
         for name, index in offsets:
-            committed.setdefault(name, []).append(index)
+            if ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+                committed.setdefault(name, []).append(index)
         named = list(committed.items())
 
     def found(name: str, index: int) -> _Found:
+        if not ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            return _Found(index, NO_OFFSET, error_codes.TOPIC_AUTHORIZATION_FAILED)
         if is_stable and ctx.broker.groups.is_unstable(group_id, (name, index)):
             return _Found(index, NO_OFFSET, error_codes.UNSTABLE_OFFSET_COMMIT)
         return _Found(index, offsets.get((name, index), NO_OFFSET), error_codes.NONE)
@@ -208,9 +214,11 @@ def _wanted(ctx: RequestContext, group_id: str, named: _Named, *, is_stable: boo
 
 
 def check_partition(ctx: RequestContext, topic: str | None, index: int) -> int:
-    """Return the error for a partition that does not exist; a topic without a name was given by an unknown id."""
+    """Return the error for a partition that does not exist or may not be read; a topic of an unknown id has no name."""
     if topic is None:
         return error_codes.UNKNOWN_TOPIC_ID
+    if not ctx.may(AclOperation.READ, ResourceType.TOPIC, topic):
+        return error_codes.TOPIC_AUTHORIZATION_FAILED
     found = ctx.image.topics_by_name.get(topic)
     is_known = found is not None and index in found.partitions
     return error_codes.NONE if is_known else error_codes.UNKNOWN_TOPIC_OR_PARTITION
@@ -222,10 +230,17 @@ def is_too_long(ctx: RequestContext, metadata: str | None) -> bool:
     return utf16_length(metadata or "") > int(ctx.broker.config.properties.get(name, default))
 
 
+def check_group(ctx: RequestContext, operation: AclOperation, group_id: str) -> None:
+    """Raise ApiError (GROUP_AUTHORIZATION_FAILED) unless the client may do this with the group."""
+    if not ctx.may(operation, ResourceType.GROUP, group_id):
+        raise ApiError(error_codes.GROUP_AUTHORIZATION_FAILED)
+
+
 def find_group(ctx: RequestContext, group_id: str) -> Group | None:
     """Return the group if there is one. Raises ApiError when another broker coordinates it."""
     if not group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)
+    check_group(ctx, AclOperation.READ, group_id)
     return ctx.broker.groups.find(group_id)
 
 

@@ -1,19 +1,44 @@
-"""Operations on a resource as the bits of `authorizedOperations` (AclEntry.supportedOperations, KIP-430).
+"""Operations on a resource as the bits of `authorizedOperations` (AclEntry.supportedOperations, KIP-430)."""
 
-Without an authorizer all of them are allowed.
-"""
-
+from collections.abc import Iterable
 from typing import Final
 
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = range(
-    3, 13
-)
-"""The numbers of AclOperation."""
+from mockraft.brokers.apis.api import RequestContext
+from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
 
-ON_TOPIC: Final = sum(
-    1 << each for each in (READ, WRITE, CREATE, DESCRIBE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+_CONFIGS: Final = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
+_ON_TOPIC: Final = (
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.CREATE,
+    AclOperation.DELETE,
+    AclOperation.ALTER,
+    *_CONFIGS,
 )
-ON_GROUP: Final = sum(1 << each for each in (READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS))
-ON_CLUSTER: Final = sum(
-    1 << each for each in (CREATE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE, ALTER, DESCRIBE)
+_ON_GROUP: Final = (AclOperation.READ, AclOperation.DELETE, *_CONFIGS)
+_ON_CLUSTER: Final = (
+    AclOperation.CREATE,
+    AclOperation.CLUSTER_ACTION,
+    AclOperation.IDEMPOTENT_WRITE,
+    AclOperation.ALTER,
+    *_CONFIGS,
 )
+
+
+def on_topic(ctx: RequestContext, name: str) -> int:
+    """Return what the client may do with a topic."""
+    return _bits(ctx, _ON_TOPIC, ResourceType.TOPIC, name)
+
+
+def on_group(ctx: RequestContext, group_id: str) -> int:
+    """Return what the client may do with a group."""
+    return _bits(ctx, _ON_GROUP, ResourceType.GROUP, group_id)
+
+
+def on_cluster(ctx: RequestContext) -> int:
+    """Return what the client may do with the cluster."""
+    return _bits(ctx, _ON_CLUSTER, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def _bits(ctx: RequestContext, operations: Iterable[AclOperation], resource_type: ResourceType, name: str) -> int:
+    return sum(1 << each for each in operations if ctx.may(each, resource_type, name))

@@ -1,7 +1,7 @@
-"""APIs that a broker without an authorizer and a delegation token key refuses, each with its own error (KafkaApis).
+"""APIs that a broker without a delegation token key refuses, each with its own error (KafkaApis).
 
 SASL requests are illegal on a connection that needs no login any more. Delegation tokens require an authenticated
-client, whose requests are forwarded; tokens cannot be described without the key. There are no ACLs to describe.
+client, whose requests are forwarded; tokens cannot be described without the key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from mockraft.wire.messages.create_delegation_token_request import CreateDelegat
 from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
 
 _LOG_IN_TOO_LATE = "SaslAuthenticate request received after successful authentication"
-_NO_AUTHORIZER = "No Authorizer is configured on the broker"
 _NO_TOKENS = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
@@ -77,7 +76,6 @@ _CREATE = Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, _crea
 APIS: Final[tuple[AnyApi, ...]] = (
     _refused("SaslHandshake", error_codes.ILLEGAL_SASL_STATE),
     _refused("SaslAuthenticate", error_codes.ILLEGAL_SASL_STATE, error_with_message, _LOG_IN_TOO_LATE),
-    _refused("DescribeAcls", error_codes.SECURITY_DISABLED, error_with_message, _NO_AUTHORIZER),
     _CREATE,
     _refused("RenewDelegationToken", _NO_TOKENS, forwarded=True, expiry_timestamp_ms=-1),
     _refused("ExpireDelegationToken", _NO_TOKENS, forwarded=True, expiry_timestamp_ms=-1),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from mockraft.brokers.apis.api import ApiError, Parked, RequestContext, parked
+from mockraft.brokers.apis.leaders import check_topic
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
 from mockraft.brokers.coordinators.verification import ClientSupport
@@ -18,6 +19,7 @@ from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.producers import Verification
 from mockraft.kafka_api.api import NEVER_MS
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import ProduceRequest, TopicProduceData
 from mockraft.wire.record_batch import COMPRESSION, BatchHeader
@@ -147,10 +149,12 @@ def topic_of(ctx: RequestContext, topic: TopicProduceData) -> Topic:
     if ctx.api_version >= TOPIC_IDS_FROM:
         known, code, message = ctx.image.topics.get(topic.topic_id), error_codes.UNKNOWN_TOPIC_ID, "id"
     else:
+        check_topic(ctx, AclOperation.WRITE, topic.name)
         known, code = ctx.image.topics_by_name.get(topic.name), error_codes.UNKNOWN_TOPIC_OR_PARTITION
         message = "name"
     if known is None:
         raise LogError(code, f"no topic has this {message}")
+    check_topic(ctx, AclOperation.WRITE, known.name)
     return known
 
 

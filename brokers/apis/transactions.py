@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.leaders import check_transactional_id
 from mockraft.brokers.coordinators.transaction import (
     NO_PRODUCER_ID,
     Producer,
@@ -21,6 +22,7 @@ from mockraft.brokers.coordinators.transaction import (
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.partitions.partition import NO_EPOCH
 from mockraft.kafka_api.api import NEVER_MS
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from mockraft.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -63,6 +65,7 @@ def initialize(
     given = (request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_EPOCH)
     if given in ((True, False), (False, True)):
         raise ApiError(error_codes.INVALID_REQUEST)
+    check_transactional_id(ctx, AclOperation.WRITE, request.transactional_id)
     if request.transactional_id is None:
         return _new_id(request, ctx)
     expected = Producer(request.producer_id, request.producer_epoch) if all(given) else None

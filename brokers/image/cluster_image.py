@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from mockraft.kafka_api.authorization.acl_index import AccessControlEntry, AclIndex
 from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.scram import ScramCredential
 
 if TYPE_CHECKING:
+    from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
     from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
     from mockraft.wire.records.clear_elr_record import ClearElrRecord
     from mockraft.wire.records.client_quota_record import ClientQuotaRecord
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from mockraft.wire.records.partition_record import PartitionRecord
     from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
     from mockraft.wire.records.register_controller_record import RegisterControllerRecord
+    from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
     from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
     from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
     from mockraft.wire.records.topic_record import TopicRecord
@@ -222,10 +225,8 @@ NOT_MODELLED: Final = {
     "NoOpRecord": "it only moves the offset",
     "ProducerIdsRecord": "the controller hands out blocks of producer ids",
     "ZkMigrationStateRecord": "migration from ZooKeeper ended with Kafka 4.0",
-    "AccessControlEntryRecord": "no authorizer is configured",
-    "RemoveAccessControlEntryRecord": "no authorizer is configured",
-    "DelegationTokenRecord": "PLAINTEXT clients may not describe tokens",
-    "RemoveDelegationTokenRecord": "PLAINTEXT clients may not describe tokens",
+    "DelegationTokenRecord": "brokers without a key of delegation tokens do not describe them",
+    "RemoveDelegationTokenRecord": "brokers without a key of delegation tokens do not describe them",
 }
 
 
@@ -248,7 +249,7 @@ class FinalizedLevels:
 class ClusterImage(FinalizedLevels):
     """Topics by id and by name, brokers and controllers by id, configs by (resource type, name), feature levels.
 
-    Client quotas are values by key by entity; SCRAM credentials are by mechanism by user.
+    Client quotas are values by key by entity; SCRAM credentials are by mechanism by user, ACLs by id and in an index.
 
     Only :meth:`apply` and :meth:`clear` change anything in it; `version` grows with every change.
     """
@@ -262,6 +263,8 @@ class ClusterImage(FinalizedLevels):
         self.features = {}
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.scram: dict[str, dict[int, ScramCredential]] = {}
+        self.acls: dict[bytes, AccessControlEntry] = {}
+        self.acl_index = AclIndex()
         self.version = 0
         self._transactions = Transactions()
 
@@ -289,9 +292,11 @@ class ClusterImage(FinalizedLevels):
             self.features,
             self.client_quotas,
             self.scram,
+            self.acls,
         )
         for each in held:
             each.clear()
+        self.acl_index = AclIndex()
         self._transactions.clear()
         self.version += 1
 
@@ -376,6 +381,15 @@ class ClusterImage(FinalizedLevels):
     def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
         _put(self.scram, record.name, record.mechanism, None)
 
+    def _acl(self, record: AccessControlEntryRecord) -> None:
+        acl = self.acls[record.id] = AccessControlEntry.from_record(record)
+        self.acl_index.add(acl)
+
+    def _remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
+        acl = self.acls.pop(record.id, None)
+        if acl is not None:
+            self.acl_index.remove(acl)
+
 
 def _put(table: dict[K, dict[N, V]], key: K, name: N, value: V | None) -> None:
     """Set one value of a resource, or remove it, and the resource with its last one."""
@@ -406,5 +420,7 @@ APPLIED: Final[Mapping[str, Callable[[ClusterImage, Any], None]]] = {
     "ClientQuotaRecord": ClusterImage._client_quota,
     "UserScramCredentialRecord": ClusterImage._scram,
     "RemoveUserScramCredentialRecord": ClusterImage._remove_scram,
+    "AccessControlEntryRecord": ClusterImage._acl,
+    "RemoveAccessControlEntryRecord": ClusterImage._remove_acl,
 }
 """The effect of each record type on the image; those of NOT_MODELLED and the three of transactions are not here."""

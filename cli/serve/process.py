@@ -171,6 +171,7 @@ async def _start_brokers(
                 client_port=port,
                 security=security.client_security,
                 listener_security=security,
+                authorizer=config.authorizer_of(),
                 messages=messages,
             )
     except ListenerError as error:

@@ -5,6 +5,7 @@ requested, it must have caught up with the log as an observer, and then becomes 
 """
 
 from mockraft.kafka_api.api import Parked
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import (
     endpoints_of,
@@ -16,7 +17,6 @@ from mockraft.server.apis.raft_requests import (
 )
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse

@@ -4,10 +4,10 @@ The controller itself enforces controller_mutation_rate only.
 """
 
 from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import error_fields
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import client_quotas
 from mockraft.server.controller.settings.client_quotas import Alteration, Altered
 from mockraft.wire.java_values import in_hash_map_order

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, resource_types
 from mockraft.releases import Release
 from mockraft.server.apis.api import Api, RequestContext
@@ -15,7 +16,6 @@ from mockraft.server.controller.result import (
     error_fields,
     invalid_request,
 )
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import configs
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest

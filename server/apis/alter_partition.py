@@ -1,8 +1,8 @@
 """AlterPartition (56), versions 2-3: a leader proposes the ISR of its partitions (KIP-497, KIP-841, KIP-903)."""
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.isr_proposals import alter_partition
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse

@@ -1,11 +1,11 @@
 """AlterUserScramCredentials (51), version 0: KIP-554, in KRaft since KIP-900."""
 
 from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import error_fields
 from mockraft.server.controller.security import scram
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.security.scram import Deletion, Upsertion
 from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from mockraft.wire.messages.alter_user_scram_credentials_response import (

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mockraft.kafka_api import api as serving_api
 from mockraft.kafka_api.api import NEVER_MS, Parked, RequestT, ResponseT
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.connections import Result as Result
 from mockraft.server.apis.authorization import check_cluster_operation
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
+from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
+from mockraft.kafka_api.authorization.authorizer import host_text
 from mockraft.kafka_configs.config_keys import GROUP, TOPIC
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.security.acl_types import CLUSTER_NAME, AclOperation, ResourceType
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def is_allowed(
     authorizer = controller.authorizer
     if authorizer is None:
         return True
-    host = _host(ctx.client_address, ctx.forwarded)
+    host = host_text(ctx.client_address if ctx.forwarded else ctx.client_address.rpartition(":")[0])
     acls = controller.image.security.acl_index
     allowed = authorizer.allows(acls, ctx.principal, host, operation, resource_type, name)
     if not allowed:
@@ -93,21 +92,3 @@ def check_configs(
     resource_name = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else name
     if not is_allowed(controller, ctx, operation, resource_type, resource_name):
         raise ApiError(error_code, error_codes.message(error_code))
-
-
-@lru_cache(maxsize=4096)
-def _host(client_address: str, forwarded: bool) -> str:
-    """Return the address as InetAddress.getHostAddress does, without the port of a direct connection.
-
-    A value that is no address (a socket whose peer is gone) is kept: only ACLs for every host match it.
-    """
-    text = client_address if forwarded else client_address.rpartition(":")[0]
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return text
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))

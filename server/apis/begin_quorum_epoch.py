@@ -4,6 +4,7 @@ Order of checks as in KafkaRaftClient.handleBeginQuorumEpochRequest. A second le
 process; here it is answered with UNKNOWN_SERVER_ERROR and ignored.
 """
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import (
     apply_reported_leader,
@@ -13,7 +14,6 @@ from mockraft.server.apis.raft_requests import (
     only_partition,
 )
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from mockraft.wire.messages.begin_quorum_epoch_response import (

@@ -4,10 +4,10 @@ KIP-631, KIP-858 (offline directories, version 1), KIP-1066 (cordoned directorie
 heartbeat never waits in a queue, so REQUEST_TIMED_OUT is never returned.
 """
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.heartbeat import receive_heartbeat
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 

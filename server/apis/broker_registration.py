@@ -6,12 +6,12 @@ reason of a refusal is logged: once, for a broker tries again all the time.
 
 from typing import Final
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.registration import register_broker
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse

@@ -1,10 +1,10 @@
 """ControllerRegistration (70), version 0: a controller registers its endpoints and features (KIP-919)."""
 
 from mockraft.kafka_api.api import error_with_default_message
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.registration import register_controller
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
 

@@ -5,19 +5,20 @@ request, and UNKNOWN, 0, closes the connection (AclApis, CreateAclsRequest).
 """
 
 from mockraft.kafka_api import error_responses
-from mockraft.server.apis.acl_requests import check_has_authorizer
-from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.image.acl_index import AccessControlEntry
-from mockraft.server.controller.result import ApiError, error_fields, invalid_request
-from mockraft.server.controller.security.acl_types import (
+from mockraft.kafka_api.authorization.acl_filter import known
+from mockraft.kafka_api.authorization.acl_index import AccessControlEntry
+from mockraft.kafka_api.authorization.acl_types import (
     CLUSTER_NAME,
     AclOperation,
     PatternType,
     PermissionType,
     ResourceType,
 )
-from mockraft.server.controller.security.acls import create_acls, known
+from mockraft.server.apis.acl_requests import check_has_authorizer
+from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError, error_fields, invalid_request
+from mockraft.server.controller.security.acls import create_acls
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest

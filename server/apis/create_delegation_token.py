@@ -5,12 +5,12 @@ Only forwarded requests are served: direct requests on a PLAINTEXT listener, or 
 """
 
 from mockraft.kafka_api.api import ANONYMOUS
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import is_allowed
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security import delegation_tokens
-from mockraft.server.controller.security.acl_types import AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse

@@ -10,13 +10,13 @@ from collections import Counter
 from typing import Final
 
 from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.releases import Behaviour
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.apis.refusals import mutation_quota
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, error_fields, invalid_request
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics import topics
 from mockraft.server.controller.topics.topics import CreatedTopic
 from mockraft.wire import error_codes

@@ -4,12 +4,13 @@ A filter with UNKNOWN, 0, closes the connection (DeleteAclsRequest).
 """
 
 from mockraft.kafka_api import error_responses
-from mockraft.server.apis.acl_requests import check_has_authorizer, filter_of, validate_filter
+from mockraft.kafka_api.authorization.acl_filter import filter_of, validate_filter
+from mockraft.kafka_api.authorization.acl_index import AccessControlEntry
+from mockraft.kafka_api.authorization.acl_types import AclOperation
+from mockraft.server.apis.acl_requests import check_has_authorizer
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.image.acl_index import AccessControlEntry
 from mockraft.server.controller.result import ApiError, error_fields
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.security.acls import delete_acls
 from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
 from mockraft.wire.messages.delete_acls_response import (

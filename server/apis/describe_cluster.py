@@ -5,12 +5,12 @@ On a controller the `brokers` are the registered controllers with a listener of 
 after the metadata.version.
 """
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.releases import Behaviour
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_cluster_operation, is_allowed_on_cluster
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse

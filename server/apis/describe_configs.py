@@ -10,6 +10,7 @@ are described and encoded once.
 
 from typing import Final, TypeAlias
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_configs import config_responses
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, resource_types
 from mockraft.kafka_configs.described_configs import DescribedConfig
@@ -17,7 +18,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, invalid_request
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import described_configs
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import parse_integer

@@ -6,10 +6,10 @@ Observers are the replicas without a vote that fetched the log in the last five 
 from collections.abc import Iterable
 
 from mockraft.kafka_api.api import error_with_default_message
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.voter_set import PARTITION, ReplicaKey
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest

@@ -4,10 +4,10 @@ A request with a timeout of zero expires before its turn in Kafka's event queue;
 """
 
 from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, error_fields
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.leader_elections import Elections, elect_leaders
 from mockraft.wire import error_codes
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest

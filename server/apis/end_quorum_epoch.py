@@ -4,11 +4,11 @@ Order of checks as in KafkaRaftClient.handleEndQuorumEpochRequest. An unknown le
 as in BeginQuorumEpoch.
 """
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import apply_reported_leader, leader_and_epoch, node_endpoints, only_partition
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages import end_quorum_epoch_request
 from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from mockraft.wire.messages.end_quorum_epoch_response import (

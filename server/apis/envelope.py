@@ -15,10 +15,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from mockraft.kafka_api.api import Client, Parked
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import AnyApi, Api, RequestContext, Result, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request, read_request_body
 from mockraft.wire.errors import WireError

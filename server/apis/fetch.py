@@ -9,13 +9,13 @@ as Kafka fills them, although version 16 could hold them.
 import logging
 
 from mockraft.kafka_api.api import Parked
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, log_refusal, node_endpoints
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.voter_set import PARTITION, ReplicaKey
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest

@@ -4,6 +4,7 @@ Order of checks as in KafkaRaftClient.handleFetchSnapshotRequest. Kafka intends 
 such a response (its records are null) and sends UNKNOWN_SERVER_ERROR instead; here they are sent as intended.
 """
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
@@ -11,7 +12,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import BOOTSTRAP, SnapshotId
 from mockraft.server.controller.quorum.voter_set import PARTITION, ReplicaKey
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
 from mockraft.wire import error_codes
 from mockraft.wire.messages import fetch_snapshot_request

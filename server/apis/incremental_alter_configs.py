@@ -4,6 +4,7 @@ Not implemented: a broker logger resource is checked for its name, and has no lo
 """
 
 from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, resource_types
 from mockraft.kafka_configs.config_values import Operation, invalid_config
 from mockraft.releases import Behaviour
@@ -12,7 +13,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import is_allowed_on_cluster
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, error_fields, invalid_request
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.configs import ConfigOperation
 from mockraft.wire import error_codes

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import Topic
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from mockraft.wire.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,

@@ -5,10 +5,10 @@ the response is VOTER_NOT_FOUND. A removed leader resigns once that is committed
 """
 
 from mockraft.kafka_api.api import Parked
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import voter_change_error, voter_to_change, when_changed
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse

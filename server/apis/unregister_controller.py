@@ -1,9 +1,9 @@
 """UnregisterController (94), version 0: an administrator removes the registration of a controller (KIP-1312)."""
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.registration import unregister_controller
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.unregister_controller_request import UnregisterControllerRequest
 from mockraft.wire.messages.unregister_controller_response import UnregisterControllerResponse
 

@@ -5,11 +5,11 @@ Version 0 can only upgrade: Kafka's controller ignores `allowDowngrade`. The tim
 
 from collections.abc import Mapping
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.releases import Behaviour
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, ControllerResult, error_fields
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import feature_updates
 from mockraft.server.controller.settings.feature_updates import FeatureUpdate
 from mockraft.server.raft import voter_changes

@@ -4,11 +4,11 @@ Order of checks as in KafkaRaftClient.handleUpdateVoterRequest and UpdateVoterHa
 report is kept in memory, for the upgrade of kraft.version.
 """
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import endpoints_of, leader_and_epoch, listener_of
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterNode
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes

@@ -3,6 +3,7 @@
 Order of checks as in KafkaRaftClient.handleVoteRequest: a higher epoch is accepted even of a pre-vote.
 """
 
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import (
     is_recipient,
@@ -13,7 +14,6 @@ from mockraft.server.apis.raft_requests import (
 )
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.voter_set import ReplicaKey
-from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes
 from mockraft.wire.messages import vote_request

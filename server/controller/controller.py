@@ -22,7 +22,6 @@ from mockraft.server.controller.result import (
     Steps,
     check_fits_one_batch,
 )
-from mockraft.server.controller.security.acls import Authorizer
 from mockraft.server.controller.settings.configs import static_configs
 from mockraft.server.controller.settings.features import check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
@@ -91,14 +90,7 @@ class Controller:
         self.mutation_quotas = MutationQuotas(
             windows=config.controller_quota_window_num, window_seconds=config.controller_quota_window_size_seconds
         )
-        self.authorizer: Authorizer | None = None
-        if config.has_authorizer:
-            everyone = config.allow_everyone_if_no_acl_found
-            self.authorizer = Authorizer(
-                config.super_user_principals,
-                allow_everyone_if_no_acl_found=everyone,
-                ranges=self.release.has(Behaviour.ACL_HOSTS_ARE_RANGES),
-            )
+        self.authorizer = config.authorizer_of()
         self._load()
         raft.listener = self
         if raft.is_leader:

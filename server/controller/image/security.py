@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mockraft.kafka_api.authorization.acl_index import AccessControlEntry, AclIndex
 from mockraft.releases import Behaviour, MetadataVersion
-from mockraft.server.controller.image.acl_index import AccessControlEntry, AclIndex
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
@@ -63,15 +63,7 @@ class SecurityImage:
 
     def apply_acl(self, record: AccessControlEntryRecord, offset: int) -> None:
         """Add an ACL."""
-        acl = AccessControlEntry(
-            resource_type=record.resource_type,
-            resource_name=record.resource_name,
-            pattern_type=record.pattern_type,
-            principal=record.principal,
-            host=record.host,
-            operation=record.operation,
-            permission_type=record.permission_type,
-        )
+        acl = AccessControlEntry.from_record(record)
         self.acls[record.id] = acl
         self.acl_index.add(acl)
 

@@ -5,12 +5,19 @@ Types, patterns, operations and permissions that Kafka does not know count as UN
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.authorization.acl_filter import AclFilter
+from mockraft.kafka_api.authorization.acl_index import AccessControlEntry
+from mockraft.kafka_api.authorization.acl_types import (
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from mockraft.kafka_api.authorization.host_ranges import is_range, parse_range
 from mockraft.releases import Behaviour
-from mockraft.server.controller.image.acl_index import WILDCARD_PRINCIPAL, AccessControlEntry, AclIndex
 from mockraft.server.controller.result import (
     RECORDS_PER_BATCH_MAX,
     ApiError,
@@ -18,14 +25,6 @@ from mockraft.server.controller.result import (
     check_fits_one_batch,
     invalid_request,
 )
-from mockraft.server.controller.security.acl_types import (
-    WILDCARD,
-    AclOperation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
-from mockraft.server.controller.security.host_ranges import is_range, parse_range
 from mockraft.wire import error_codes
 from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -33,54 +32,6 @@ from mockraft.wire.records.remove_access_control_entry_record import RemoveAcces
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
-
-
-E = TypeVar("E", bound=IntEnum)
-
-
-class AclFilter(NamedTuple):
-    """Filter of ACLs (AclBindingFilter): null names, principals and hosts, and ANY, match all.
-
-    The pattern type MATCH matches patterns, of either type, that would match the name.
-    """
-
-    resource_type: ResourceType
-    resource_name: str | None
-    pattern_type: PatternType
-    principal: str | None
-    host: str | None
-    operation: AclOperation
-    permission_type: PermissionType
-
-    def matches(self, acl: AccessControlEntry) -> bool:
-        """Return True if this ACL matches."""
-        return (
-            self.resource_type in (ResourceType.ANY, acl.resource_type)
-            and self.principal in (None, acl.principal)
-            and self.host in (None, acl.host)
-            and self.operation in (AclOperation.ANY, acl.operation)
-            and self.permission_type in (PermissionType.ANY, acl.permission_type)
-            and self._matches_pattern(acl)
-        )
-
-    def _matches_pattern(self, acl: AccessControlEntry) -> bool:
-        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
-            return False
-        if self.resource_name is None:
-            return True
-        if self.pattern_type != PatternType.MATCH:
-            return self.resource_name == acl.resource_name
-        if acl.pattern_type == PatternType.PREFIXED:
-            return self.resource_name.startswith(acl.resource_name)
-        return acl.resource_name in (self.resource_name, WILDCARD)
-
-
-def known(kind: type[E], number: int) -> E:
-    """Return the enum member of a number; that of 0, UNKNOWN, for an unknown one (fromCode)."""
-    try:
-        return kind(number)
-    except ValueError:
-        return kind(0)
 
 
 def matching_acls(controller: ControllerContext, acl_filter: AclFilter) -> Iterator[tuple[bytes, AccessControlEntry]]:
@@ -176,36 +127,3 @@ def _refusal(acl: AccessControlEntry) -> ApiError | None:
             "(no colon is present separating the principal type from the principal name)"
         )
     return None
-
-
-class Authorizer:
-    """Decides from super users and ACLs; a denial takes precedence, and without a matching allowance access is denied.
-
-    With `allow_everyone_if_no_acl_found`, resources without any ACL are accessible to all. Kafka's authorizer knows
-    only its super users until it has loaded its ACLs; this one has them from the start. `ranges` says whether hosts of
-    ACLs may be ranges of addresses.
-    """
-
-    def __init__(
-        self, super_users: Iterable[str], *, allow_everyone_if_no_acl_found: bool, ranges: bool = True
-    ) -> None:
-        self.super_users = frozenset(super_users)
-        self._allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
-        self._ranges = ranges
-
-    def allows(
-        self, acls: AclIndex, principal: str, host: str, operation: int, resource_type: int, resource_name: str
-    ) -> bool:
-        """Return True if the principal (`Type:name`) may do this from this host, an address in Java's text form.
-
-        ApiError UNKNOWN_SERVER_ERROR for a principal called `User:*`.
-        """
-        if principal in self.super_users:
-            return True
-        if principal == WILDCARD_PRINCIPAL:
-            # Kafka's authorizer fails on a client whose name is the wildcard: Set.of rejects duplicates.
-            raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
-        verdict = acls.verdict(principal, host, operation, resource_type, resource_name, ranges=self._ranges)
-        if verdict.denied or verdict.allowed:
-            return verdict.allowed
-        return self._allow_everyone_if_no_acl_found and not verdict.has_acls

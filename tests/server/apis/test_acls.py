@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
+from mockraft.kafka_api.authorization.acl_filter import AclFilter, validate_filter
+from mockraft.kafka_api.authorization.acl_types import AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.server.apis import create_acls, delete_acls
-from mockraft.server.apis.acl_requests import validate_filter
-from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
-from mockraft.server.controller.security.acls import AclFilter
 from mockraft.server.controller.security.acls import delete_acls as delete_acls_of
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError

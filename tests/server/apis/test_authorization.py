@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 from mockraft.kafka_api.api import Client
-from mockraft.server.apis.api import RequestContext
-from mockraft.server.apis.authorization import is_allowed_on_cluster
-from mockraft.server.apis.registry import APIS
-from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.image import Image
-from mockraft.server.controller.security.acl_types import (
+from mockraft.kafka_api.authorization.acl_types import (
     CLUSTER_NAME,
     AclOperation,
     PatternType,
     PermissionType,
     ResourceType,
 )
+from mockraft.server.apis.api import RequestContext
+from mockraft.server.apis.authorization import is_allowed_on_cluster
+from mockraft.server.apis.registry import APIS
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.image import Image
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import Request
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft.kafka.processes import wait_until
-from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.kafka_api.authorization.acl_types import AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.wire.connection import write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest

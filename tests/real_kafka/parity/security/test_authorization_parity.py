@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft.conformance.requests import request
 from mockraft.kafka.processes import wait_until
-from mockraft.releases import release
-from mockraft.server.apis.overlaid import offered
-from mockraft.server.apis.registry import APIS
-from mockraft.server.controller.security.acl_types import (
+from mockraft.kafka_api.authorization.acl_types import (
     CLUSTER_NAME,
     AclOperation,
     PatternType,
     PermissionType,
     ResourceType,
 )
+from mockraft.releases import release
+from mockraft.server.apis.overlaid import offered
+from mockraft.server.apis.registry import APIS
 from mockraft.server.controller.settings.offers import Offer
 from mockraft.wire import api_keys, messages
 from mockraft.wire.json_form import to_json

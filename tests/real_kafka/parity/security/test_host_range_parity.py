@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from mockraft.server.controller.security.host_ranges import is_in_range, parse_range
+from mockraft.kafka_api.authorization.host_ranges import is_in_range, parse_range
 
 from ..oracle import kafkas_answers
 

@@ -4,10 +4,10 @@ import random
 from typing import Any
 
 import pytest
-from mockraft.server.controller.image.acl_index import AccessControlEntry, AclIndex, MatchingAcls
+from mockraft.kafka_api.authorization.acl_index import AccessControlEntry, AclIndex, MatchingAcls
+from mockraft.kafka_api.authorization.acl_types import AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.kafka_api.authorization.authorizer import Authorizer
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
-from mockraft.server.controller.security.acls import Authorizer
 from mockraft.wire import error_codes
 
 from ....rows import each_row

@@ -1,6 +1,6 @@
 """Ranges of addresses in ACLs, at their bounds."""
 
-from mockraft.server.controller.security.host_ranges import is_in_range, parse_range
+from mockraft.kafka_api.authorization.host_ranges import is_in_range, parse_range
 
 
 def test_ipv6_prefix_may_have_any_length() -> None:

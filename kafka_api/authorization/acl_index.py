@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
-from mockraft.server.controller.security.acl_types import WILDCARD, AclOperation, PatternType, PermissionType
-from mockraft.server.controller.security.host_ranges import is_in_range, is_range
+from mockraft.kafka_api.authorization.acl_types import WILDCARD, AclOperation, PatternType, PermissionType
+from mockraft.kafka_api.authorization.host_ranges import is_in_range, is_range
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 
@@ -30,6 +30,19 @@ class AccessControlEntry:
     host: str
     operation: int
     permission_type: int
+
+    @classmethod
+    def from_record(cls, record: AccessControlEntryRecord) -> Self:
+        """Return the ACL of a record."""
+        return cls(
+            resource_type=record.resource_type,
+            resource_name=record.resource_name,
+            pattern_type=record.pattern_type,
+            principal=record.principal,
+            host=record.host,
+            operation=record.operation,
+            permission_type=record.permission_type,
+        )
 
     def to_record(self, acl_id: bytes) -> RecordAt:
         """Return the record of this ACL."""

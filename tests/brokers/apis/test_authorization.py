@@ -1,0 +1,129 @@
+"""ACLs at simulated brokers: what clients may do is in the image, and refusals are Kafka's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+from mockraft import Controller, SyncController
+from mockraft.wire import client, error_codes
+from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.connection import endpoint_of
+from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
+from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
+from mockraft.wire.sasl import SaslLogin
+
+LITERAL, ALLOW = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+USERS = {"admin": "a", "alice": "b"}
+OPTIONS: dict[str, Any] = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_enabled_mechanisms": ("PLAIN",),
+    "plain_users": USERS,
+    "super_users": "User:admin",
+}
+
+
+def settings(bootstrap: str, user: str, **more: Any) -> dict[str, Any]:
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": user, "sasl.password": USERS[user]}
+    return {"bootstrap.servers": bootstrap, "security.protocol": "SASL_PLAINTEXT", **login, **more}
+
+
+@pytest.fixture
+def cluster() -> Iterator[SyncController]:
+    with Controller.sync(brokers=1, **OPTIONS) as controller:
+        admin = AdminClient(settings(controller.bootstrap_servers, "admin"))
+        for created in admin.create_topics([NewTopic("orders", 1, 1), NewTopic("secrets", 1, 1)]).values():
+            created.result(10)
+        yield controller
+
+
+def allow(cluster: SyncController, resource: ResourceType, name: str, operation: AclOperation) -> None:
+    """Let alice do this, and wait until the broker knows."""
+    admin = AdminClient(settings(cluster.bootstrap_servers, "admin"))
+    acl = AclBinding(resource, name, LITERAL, "User:alice", "*", operation, ALLOW)
+    admin.create_acls([acl])[acl].result(10)
+    image = cluster.brokers[1].inside.node.image
+    assert image is not None
+    cluster.wait_until(lambda: len(image.acls) == len(cluster.running.controller.image.security.acls))
+
+
+def produced(bootstrap: str, topic: str) -> int | None:
+    """The error of a record of alice's, None for none."""
+    errors: list[KafkaError | None] = []
+    producer = Producer(settings(bootstrap, "alice"))
+    producer.produce(topic, b"tea", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(10)
+    return None if errors[0] is None else errors[0].code()
+
+
+def consumed(bootstrap: str, topic: str) -> bytes | int:
+    """The first record that alice reads as the group `kitchen`, or the error."""
+    consumer = Consumer(settings(bootstrap, "alice", **{"group.id": "kitchen", "auto.offset.reset": "earliest"}))
+    try:
+        consumer.subscribe([topic])
+        message = consumer.poll(20)
+        assert message is not None
+        error = message.error()
+        if error is None:
+            consumer.commit(message=message, asynchronous=False)
+            return bytes(message.value() or b"")
+        return error.code()
+    finally:
+        consumer.close()
+
+
+def test_a_client_may_do_what_acls_allow_and_nothing_else(cluster: SyncController) -> None:
+    bootstrap = cluster.bootstrap_servers
+    alice = AdminClient(settings(bootstrap, "alice"))
+    assert set(alice.list_topics(timeout=10).topics) == set(), "topics that may not be described are not listed"
+    assert produced(bootstrap, "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert produced(bootstrap, "new") == KafkaError.TOPIC_AUTHORIZATION_FAILED, "nor may it create one"
+
+    allow(cluster, ResourceType.TOPIC, "orders", AclOperation.WRITE)
+    assert set(alice.list_topics(timeout=10).topics) == {"orders"}, "WRITE implies DESCRIBE"
+    assert produced(bootstrap, "orders") is None
+    assert consumed(bootstrap, "orders") == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+    allow(cluster, ResourceType.GROUP, "kitchen", AclOperation.READ)
+    assert consumed(bootstrap, "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    allow(cluster, ResourceType.TOPIC, "orders", AclOperation.READ)
+    assert consumed(bootstrap, "orders") == b"tea"
+    committed = Consumer(settings(bootstrap, "alice", **{"group.id": "kitchen"}))
+    assert committed.committed([TopicPartition("orders", 0)], timeout=10)[0].offset == 1
+    committed.close()
+
+
+def test_acls_are_described_to_whoever_may_describe_the_cluster(cluster: SyncController) -> None:
+    login = ClientSecurity("SASL_PLAINTEXT", login=SaslLogin("PLAIN", "alice", USERS["alice"]))
+    everything = DescribeAclsRequest(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+
+    async def described() -> DescribeAclsResponse:
+        connection = await client.connect(*endpoint_of(cluster.bootstrap_servers), client_id="t", security=login)
+        response = await connection.send(everything)
+        await connection.close()
+        return response
+
+    assert asyncio.run(described()).error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
+    allow(cluster, ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
+    (resource,) = asyncio.run(described()).resources
+    assert [(each.principal, each.operation) for each in resource.acls] == [("User:alice", 8)]
