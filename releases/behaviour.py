@@ -21,6 +21,7 @@ from mockraft.wire.spec_files import sort_key
 METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
 """Names of the features that every controller has."""
 
+GROUP_VERSION = "group.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 
 _LEVEL_MAX = (1 << 15) - 1
@@ -153,6 +154,7 @@ class Behaviour(Enum):
     )
     ACL_RANGES = _from(32, "ACLs of ranges of addresses (KIP-1276)")
     CONTROLLER_UNREGISTRATION = _from(33, "controllers can be unregistered")
+    CONSUMER_PROTOCOL = Row("groups of the consumer protocol (KIP-848)", levels=Levels(GROUP_VERSION, 1))
     ELR = Row("eligible leader replicas (KIP-966)", levels=Levels(ELR_VERSION, 1))
     DYNAMIC_VOTERS = Row(
         "voters are records of the log, and can be added and removed (KIP-853)", levels=Levels(KRAFT_VERSION, 1)

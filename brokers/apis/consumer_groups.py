@@ -11,6 +11,7 @@ from typing import Final
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.offsets import find_group
 from mockraft.brokers.coordinators.consumer_groups import Group
+from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup
 from mockraft.brokers.coordinators.members import Joining
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import error_codes
@@ -66,9 +67,11 @@ def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse |
     if request.group_id:
         ctx.broker.groups.check_session(request.session_timeout_ms)
     group = find_group(ctx, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
     if group is None and request.member_id:
         raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
-    group = group or ctx.broker.groups.create(request.group_id)
+    group = group or ctx.broker.groups.create_classic(request.group_id)
     if request.member_id:
         group.check_known(joining, ctx.now_ms)
     elif ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None:
@@ -138,7 +141,9 @@ def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse
     members = [(each.member_id, each.group_instance_id) for each in request.members]
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
         members = [(request.member_id, None)]
-    codes = [error_codes.UNKNOWN_MEMBER_ID] * len(members) if group is None else group.leave(members, ctx.now_ms)
+    codes = [error_codes.UNKNOWN_MEMBER_ID] * len(members)
+    if group is not None and not isinstance(group, ConsumerGroup):
+        codes = group.leave(members, ctx.now_ms)
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
         return LeaveGroupResponse(error_code=codes[0])
     return LeaveGroupResponse(
@@ -152,7 +157,7 @@ def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse
 def _joined_group(ctx: RequestContext, group_id: str) -> Group:
     """Return the group of a member. Raises ApiError as `_find` does, or when there is no such group."""
     group = find_group(ctx, group_id)
-    if group is None:
+    if group is None or isinstance(group, ConsumerGroup):
         raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
     return group
 

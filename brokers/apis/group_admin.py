@@ -1,7 +1,7 @@
 """ListGroups (16), DescribeGroups (15), DeleteGroups (42), OffsetDelete (47): groups as administrators see them.
 
 KIP-222, KIP-229, KIP-496 (offsets are deleted only of topics to which nobody subscribes), KIP-518 and KIP-848 (filters
-by state and type). All groups are of the classic protocol.
+by state and type). DescribeGroups is for groups of the classic protocol, ConsumerGroupDescribe for the others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Final
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.coordinators.consumer_groups import Group
+from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup
+from mockraft.brokers.coordinators.group_coordinator import AnyGroup
 from mockraft.brokers.coordinators.members import GroupState
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.kafka_api.api import NEVER_MS
@@ -33,7 +34,7 @@ from mockraft.wire.messages.offset_delete_response import (
     OffsetDeleteResponseTopic,
 )
 
-CLASSIC = "classic"
+CLASSIC, NEW = "classic", "consumer"
 DEAD = "Dead"
 NOT_FOUND_FROM = 6
 """The first version of DescribeGroups in which an unknown group is an error."""
@@ -51,10 +52,10 @@ def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsRe
                 group_id=group_id,
                 protocol_type=group.protocol_type,
                 group_state=group.state.value,
-                group_type=CLASSIC,
+                group_type=_type(group),
             )
             for group_id, group in ctx.broker.groups.groups.groups.items()
-            if (not states or group.state.value.lower() in states) and (not types or CLASSIC in types)
+            if (not states or group.state.value.lower() in states) and (not types or _type(group) in types)
         ]
     )
 
@@ -120,6 +121,8 @@ def delete_offsets(
 def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     try:
         group = _find(ctx, group_id)
+        if isinstance(group, ConsumerGroup):
+            raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
     except ApiError as refused:
         if refused.error_code != error_codes.GROUP_ID_NOT_FOUND:
             return DescribedGroup(group_id=group_id, error_code=refused.error_code)
@@ -148,7 +151,11 @@ def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     )
 
 
-def _check_offset(ctx: RequestContext, group: Group, topic: str, index: int) -> int:
+def _type(group: AnyGroup) -> str:
+    return NEW if isinstance(group, ConsumerGroup) else CLASSIC
+
+
+def _check_offset(ctx: RequestContext, group: AnyGroup, topic: str, index: int) -> int:
     """Return the error for an unknown partition and for a subscribed topic."""
     known = ctx.image.topics_by_name.get(topic)
     if known is None or index not in known.partitions:
@@ -158,7 +165,7 @@ def _check_offset(ctx: RequestContext, group: Group, topic: str, index: int) -> 
     return error_codes.NONE
 
 
-def _find(ctx: RequestContext, group_id: str) -> Group:
+def _find(ctx: RequestContext, group_id: str) -> AnyGroup:
     """Return the group; its id may be empty, as groups of old clients. Raises ApiError."""
     group = ctx.broker.groups.find(group_id)
     if group is None:

@@ -1,6 +1,6 @@
 """OffsetCommit (8), OffsetFetch (9): KIP-447 (stable offsets), KIP-709 (several groups), KIP-848 (topic ids).
 
-The offsets are kept by `brokers.coordinators.group_coordinator`.
+The offsets are kept by `brokers.coordinators.group_coordinator`. Members of the consumer protocol name their epochs.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.coordinators.consumer_groups import Group
-from mockraft.brokers.coordinators.members import Offset
+from mockraft.brokers.coordinators.group_coordinator import AnyGroup
+from mockraft.brokers.coordinators.members import Commit, Offset
 from mockraft.brokers.coordinators.transaction import TopicPartition
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
@@ -39,6 +39,7 @@ from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequ
 
 SEVERAL_GROUPS_FROM = 8
 GROUP_ID_NOT_FOUND_FROM = 9
+MEMBER_EPOCHS_FROM = 9
 TOPIC_IDS_FROM = 10
 METADATA_MAX: Final = ("offset.metadata.max.bytes", 4096)
 NO_OFFSET = Offset(-1, -1, "")
@@ -77,8 +78,9 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
             is_new = ctx.api_version >= GROUP_ID_NOT_FOUND_FROM
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND if is_new else error_codes.ILLEGAL_GENERATION)
         group = group or ctx.broker.groups.create(request.group_id)
-        generation = request.generation_id_or_member_epoch
-        group.check_commit(request.member_id, generation, ctx.now_ms, request.group_instance_id)
+        epoch = request.generation_id_or_member_epoch
+        committing = Commit(request.member_id, epoch, request.group_instance_id, ctx.api_version)
+        group.check_commit(committing, offsets, ctx.now_ms)
     except ApiError as refused:
         return refuse(refused)
     return ctx.broker.groups.commit(request.group_id, offsets).answer(lambda _: response, refuse)
@@ -137,6 +139,9 @@ def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stab
     else:
         named, unknown = _by_name(requested.topics), []
     try:
+        group = ctx.broker.groups.find(requested.group_id)
+        if group is not None and ctx.api_version >= MEMBER_EPOCHS_FROM:
+            group.check_fetch(requested.member_id, requested.member_epoch)
         wanted = _wanted(ctx, requested.group_id, named, is_stable=is_stable)
     except ApiError as refused:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=refused.error_code)
@@ -236,7 +241,7 @@ def check_group(ctx: RequestContext, operation: AclOperation, group_id: str) -> 
         raise ApiError(error_codes.GROUP_AUTHORIZATION_FAILED)
 
 
-def find_group(ctx: RequestContext, group_id: str) -> Group | None:
+def find_group(ctx: RequestContext, group_id: str) -> AnyGroup | None:
     """Return the group if there is one. Raises ApiError when another broker coordinates it."""
     if not group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)

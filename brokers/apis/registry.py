@@ -7,6 +7,7 @@ from mockraft.brokers.apis import (
     alter_replica_log_dirs,
     api_versions,
     consumer_groups,
+    consumer_protocol,
     delete_records,
     describe_acls,
     describe_client_quotas,
@@ -36,6 +37,7 @@ from mockraft.brokers.apis.api import AnyApi
 ALL: tuple[AnyApi, ...] = (
     *alter_configs.APIS,
     *consumer_groups.APIS,
+    *consumer_protocol.APIS,
     *forwarded.APIS,
     *group_admin.APIS,
     *offsets.APIS,

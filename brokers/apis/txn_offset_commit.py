@@ -10,7 +10,7 @@ from typing import Final
 
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext, parked
 from mockraft.brokers.apis.offsets import check_partition, is_too_long, name_of
-from mockraft.brokers.coordinators.members import Offset
+from mockraft.brokers.coordinators.members import Commit, Offset
 from mockraft.brokers.coordinators.state_log import COORDINATOR_ERRORS
 from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
 from mockraft.brokers.coordinators.verification import ClientSupport
@@ -30,6 +30,7 @@ from mockraft.wire.topic_names import GROUP_METADATA
 
 TOPIC_IDS_FROM: Final = 6
 GROUP_ID_NOT_FOUND_FROM: Final = 6
+STALE_EPOCH_FROM: Final = 6
 NO_SEQUENCE: Final = -1
 LOAD_ERROR_FROM: Final = 2
 SUPPORT_FROM: Final = ((5, ClientSupport.ADDS_BY_LEADER), (4, ClientSupport.ABORTABLE_ERROR))
@@ -136,7 +137,13 @@ class _Commit:
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND if is_new else error_codes.ILLEGAL_GENERATION)
         group = groups.create(request.group_id)
         generation, instance_id = request.generation_id_or_member_epoch, request.group_instance_id
-        group.check_commit(request.member_id, generation, now_ms, instance_id, is_transactional=True)
+        committing = Commit(request.member_id, generation, instance_id, self._ctx.api_version, is_transactional=True)
+        try:
+            group.check_commit(committing, self._offsets, now_ms)
+        except ApiError as refused:
+            if refused.error_code == error_codes.STALE_MEMBER_EPOCH and self._ctx.api_version < STALE_EPOCH_FROM:
+                raise ApiError(error_codes.ILLEGAL_GENERATION) from None
+            raise
 
         def check(hosted: HostedPartition) -> None:
             producers, producer_id = hosted.producers, self._producer.producer_id

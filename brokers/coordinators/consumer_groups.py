@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from mockraft.brokers.coordinators.members import (
     CONSUMER,
+    Commit,
     GroupState,
     Joined,
     Joining,
@@ -20,6 +21,7 @@ from mockraft.brokers.coordinators.members import (
     preferred_protocol,
     subscribed_topics,
 )
+from mockraft.brokers.coordinators.transaction import TopicPartition
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import error_codes
@@ -94,6 +96,11 @@ class Group:
         """Check that the group may be deleted: it has no members."""
         if self.state is not GroupState.EMPTY:
             raise ApiError(error_codes.NON_EMPTY_GROUP)
+
+    def check_upgrade(self, group_id: str) -> None:
+        """Check that the group may become one of the consumer protocol. Raises ApiError."""
+        if self.members:
+            raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
     def check_delete_offsets(self) -> None:
         """Check that offsets may be deleted: while there are members only in groups of consumers, which name topics."""
@@ -214,19 +221,12 @@ class Group:
             self._rebalance(now_ms)
         return codes
 
-    def check_commit(
-        self,
-        member_id: str,
-        generation: int,
-        now_ms: int,
-        instance_id: str | None = None,
-        *,
-        is_transactional: bool = False,
-    ) -> None:
+    def check_commit(self, commit: Commit, _partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """Check that this member may commit offsets: one of this generation, or anybody while the group is empty.
 
         In a transaction also producers that do not say for which member (before KIP-447).
         """
+        member_id, generation, instance_id, _, is_transactional = commit
         if generation < 0 and self.state is GroupState.EMPTY:
             return
         if generation < 0 and not member_id and instance_id is None:
@@ -236,6 +236,9 @@ class Group:
         self._member(member_id, instance_id, generation).touch(now_ms)
         if self.state is GroupState.COMPLETING_REBALANCE and not is_transactional:
             raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Anybody may read offsets."""
 
     def dissolve(self, error_code: int) -> None:
         """Refuse all waiting requests: another broker coordinates the group now."""

@@ -1,7 +1,8 @@
 """The group coordinator: consumer groups, with their offsets in `__consumer_offsets` (OffsetMetadataManager).
 
-Offsets are replicated before they are answered, and loaded by the next coordinator. Members are not: they join again.
-An offset that is committed in a transaction takes effect with the transaction's marker.
+Offsets, and groups of the consumer protocol with their members, are replicated before they are answered, and loaded by
+the next coordinator. Members of the classic protocol are not: they join again. An offset that is committed in a
+transaction takes effect with the transaction's marker.
 """
 
 from __future__ import annotations
@@ -10,7 +11,17 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from mockraft.brokers.coordinators import group_records
 from mockraft.brokers.coordinators.consumer_groups import Group, GroupLimits
+from mockraft.brokers.coordinators.consumer_protocol import (
+    JOINS,
+    ConsumerGroup,
+    Followed,
+    GroupSettings,
+    MemberHeartbeat,
+)
+from mockraft.brokers.coordinators.group_records import GroupRecord
+from mockraft.brokers.coordinators.group_snapshot import GroupSnapshot
 from mockraft.brokers.coordinators.members import Offset
 from mockraft.brokers.coordinators.state_log import StateLog, StateTopic, to_client
 from mockraft.brokers.coordinators.state_records import (
@@ -28,6 +39,8 @@ from mockraft.brokers.log_dirs.transaction_markers import Marker, read_marker
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.kafka_api.api import NEVER_MS
+from mockraft.kafka_configs.config_keys import BROKER, GROUP, keys
+from mockraft.kafka_configs.described_configs import broker_key
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.record_batch import BatchHeader
@@ -37,6 +50,9 @@ GROUPS_MAX = 1_000
 INITIAL_DELAY: Final = "group.initial.rebalance.delay.ms"
 PARTITION_COUNT: Final = ("offsets.topic.num.partitions", 50)
 COMMIT_TIMEOUT_MS: Final = ("offsets.commit.timeout.ms", 5_000)
+
+AnyGroup = Group | ConsumerGroup
+"""A group of either protocol."""
 
 
 class GroupCoordinator:
@@ -48,6 +64,9 @@ class GroupCoordinator:
             int(properties.get(name, default)) for name, default in (PARTITION_COUNT, COMMIT_TIMEOUT_MS)
         )
         self._kernel = core.kernel
+        assert core.image is not None
+        self._image, self._config = core.image, core.config
+        self._defaults = {name: key.default for name, key in keys(BROKER).items()}
         self.log = StateLog(core, replicas, StateTopic(GROUP_METADATA, count, timeout_ms), self, changed)
         self.groups = Groups(properties, changed)
         # By partition and producer id: the offsets of open transactions.
@@ -55,7 +74,7 @@ class GroupCoordinator:
 
     # Requests.
 
-    def find(self, group_id: str) -> Group | None:
+    def find(self, group_id: str) -> AnyGroup | None:
         """Return the group if there is one. Raises ApiError when another broker coordinates it."""
         self.log.find(group_id)
         return self.groups.groups.get(group_id)
@@ -64,10 +83,47 @@ class GroupCoordinator:
         """Check a member's session timeout before anything else, as Kafka does. Raises ApiError."""
         self.groups.limits.check_session(timeout_ms)
 
-    def create(self, group_id: str) -> Group:
+    def create(self, group_id: str) -> AnyGroup:
         """Return the group, creating it if needed. Raises ApiError as `find` does, or when there are too many."""
         self.log.find(group_id)
         return self.groups.find(group_id)
+
+    def create_classic(self, group_id: str) -> Group:
+        """Create a group of the classic protocol where there is none. Raises ApiError as `create` does."""
+        self.log.find(group_id)
+        return self.groups.create(group_id)
+
+    @property
+    def assignors(self) -> tuple[str, ...]:
+        """The assignors for groups of the consumer protocol, the default first."""
+        return self._settings("").assignors
+
+    def heartbeat(self, group_id: str, beat: MemberHeartbeat) -> tuple[Followed, Waiting[bool]]:
+        """Let a member of the consumer protocol join or stay; an empty classic group becomes one of that protocol."""
+        self.log.find(group_id)
+        group = self.groups.groups.get(group_id)
+        if beat.epoch < JOINS:
+            known = self.consumer_group(group_id)
+            return known.leave(beat.member_id, beat.instance_id, beat.epoch)
+        if beat.epoch == JOINS and not isinstance(group, ConsumerGroup):
+            if group is None:
+                self.groups.check_room()
+            else:
+                group.check_upgrade(group_id)
+            group = self._consumer_group(group_id)
+        else:
+            group = self.consumer_group(group_id)
+        followed = group.heartbeat(beat, int(self._kernel.now_ms))
+        self.groups.groups[group_id] = group
+        return followed
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """Return a group of the consumer protocol. Raises ApiError as `find` does, or when there is none."""
+        group = self.find(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        kind = "Consumer group {} not found." if group is None else "Group {} is not a consumer group."
+        raise ApiError(error_codes.GROUP_ID_NOT_FOUND, kind.format(group_id))
 
     def commit(
         self,
@@ -108,7 +164,10 @@ class GroupCoordinator:
         # At once, as for Kafka's clients of the coordinator: a group that is being deleted takes no members.
         del self.groups.groups[group_id]
         apply = functools.partial(self._apply, keys)
-        return self._write(index, [offset_record(key, None, 0) for key in keys], apply)
+        records = [offset_record(key, None, 0) for key in keys]
+        if isinstance(group, ConsumerGroup):
+            records += group_records.tombstones(group_id, group.snapshot)
+        return self._write(index, records, apply)
 
     def is_unstable(self, group_id: str, partition: TopicPartition) -> bool:
         """Return True if a transaction that is not ended yet has committed an offset of this partition (KIP-447)."""
@@ -140,8 +199,13 @@ class GroupCoordinator:
             self._ended(index, marker)
         if header.is_control:
             return True
-        read, is_understood = read_records(header, batch, read_offset)
-        found = dict(read)
+        read, is_understood = read_records(header, batch, _read)
+        found: dict[OffsetKey, Offset | None] = {}
+        for record in read:
+            if isinstance(record, GroupRecord):
+                self._replay_group(record)
+            else:
+                found[record[0]] = record[1]
         if header.is_transactional:
             committed = {key: offset for key, offset in found.items() if offset is not None}
             by_producer = self._uncommitted.setdefault(index, {})
@@ -153,8 +217,12 @@ class GroupCoordinator:
     def loaded(self, index: int) -> None:
         """Coordinate the partition's groups; those without an offset were deleted."""
         self._uncommitted.setdefault(index, {})
-        for group_id in [name for name, group in self.groups.groups.items() if group.is_idle]:
-            if self.log.partition_of(group_id) == index:
+        for group_id, group in list(self.groups.groups.items()):
+            if self.log.partition_of(group_id) != index:
+                continue
+            if isinstance(group, ConsumerGroup):
+                group.begin(int(self._kernel.now_ms))
+            elif group.is_idle:
                 del self.groups.groups[group_id]
 
     def unloaded(self, index: int) -> None:
@@ -164,18 +232,77 @@ class GroupCoordinator:
             self.groups.groups.pop(group_id).dissolve(error_codes.NOT_COORDINATOR)
 
     def records(self, index: int) -> list[Record] | None:
-        """Return the offsets of the partition's groups as records; None during transactions, which they cannot hold."""
+        """Return the partition's groups and offsets as records; None during transactions, which they cannot hold."""
         if any(self._uncommitted[index].values()):
             return None
         now_ms = int(self._kernel.now_ms)
-        return [
+        groups = [each for each in self.groups.groups.items() if self.log.partition_of(each[0]) == index]
+        records = [
+            record
+            for group_id, group in groups
+            if isinstance(group, ConsumerGroup)
+            for record in group_records.changes(group_id, GroupSnapshot(), group.snapshot)
+        ]
+        return records + [
             offset_record(OffsetKey(group_id, *partition), offset, now_ms)
-            for group_id, group in self.groups.groups.items()
-            if self.log.partition_of(group_id) == index
+            for group_id, group in groups
             for partition, offset in group.offsets.items()
         ]
 
     # Internals.
+
+    def _consumer_group(self, group_id: str) -> ConsumerGroup:
+        """Make a group of the consumer protocol; it takes the offsets of a classic group in whose place it comes."""
+        settings = functools.partial(self._settings, group_id)
+        made = ConsumerGroup(group_id, self._image, settings, self._write_group, self._config.broker_id)
+        former = self.groups.groups.get(group_id)
+        made.offsets = {} if former is None else former.offsets
+        return made
+
+    def _settings(self, group_id: str) -> GroupSettings:
+        """Return the configs of a group: its own, else the cluster's, else the broker's (GroupConfig)."""
+        own, cluster = self._image.config(GROUP, group_id), self._image.config(BROKER, "")
+        properties = self._config.properties
+
+        def value(key: str) -> str:
+            name = broker_key(key)
+            layers = (own.get(key), cluster.get(name), properties.get(name), self._defaults[name])
+            return next(each for each in layers if each is not None)
+
+        return GroupSettings(
+            int(value("consumer.session.timeout.ms")),
+            int(value("consumer.heartbeat.interval.ms")),
+            int(value("consumer.assignment.interval.ms")),
+            int(value("consumer.regex.refresh.interval.ms")),
+            int(value("consumer.max.size")),
+            tuple(each.strip() for each in value("consumer.assignors").split(",")),
+        )
+
+    def _write_group(self, group: ConsumerGroup, before: GroupSnapshot, after: GroupSnapshot) -> Waiting[bool]:
+        """Write what has changed; on the first time also that there is no classic group any more."""
+        records = group_records.changes(group.group_id, before, after)
+        if records and self.groups.groups.get(group.group_id) is not group:
+            records.insert(0, group_records.classic_tombstone(group.group_id))
+        waiting = self._write(self.log.find(group.group_id), records, lambda: None)
+        waiting.on_refusal(lambda: group.take_back(before, after))
+        return waiting
+
+    def _replay_group(self, record: GroupRecord) -> None:
+        group = self.groups.groups.get(record.group_id)
+        before = group.snapshot if isinstance(group, ConsumerGroup) else GroupSnapshot()
+        after = record.apply(before)
+        if after is None:
+            if isinstance(group, ConsumerGroup):
+                # Offsets that are left are those of a simple group.
+                del self.groups.groups[record.group_id]
+                if group.offsets:
+                    self.groups.load(record.group_id).offsets = group.offsets
+            return
+        if after == before:
+            return
+        if not isinstance(group, ConsumerGroup):
+            group = self.groups.groups[record.group_id] = self._consumer_group(record.group_id)
+        group.snapshot = after
 
     def _write(
         self,
@@ -232,35 +359,47 @@ class GroupCoordinator:
                 self._put(key, offset)
 
 
+def _read(key: bytes, value: bytes | None) -> tuple[OffsetKey, Offset | None] | GroupRecord | None:
+    return read_offset(key, value) or group_records.read_group(key, value)
+
+
 class Groups:
     """The groups that this broker coordinates, by id."""
 
     def __init__(self, properties: Mapping[str, str], changed: Callable[[], None] = lambda: None) -> None:
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, AnyGroup] = {}
         self._changed = changed
         self.limits = GroupLimits.of(properties)
         self._initial_delay_ms = int(properties.get(INITIAL_DELAY, "0"))
 
-    def find(self, group_id: str) -> Group:
+    def find(self, group_id: str) -> AnyGroup:
         """Return the group, creating it if needed. Raises ApiError when there are too many."""
-        group = self.groups.get(group_id)
-        if group is None:
-            if len(self.groups) >= GROUPS_MAX:
-                self.groups = {name: each for name, each in self.groups.items() if not each.is_idle}
-            if len(self.groups) >= GROUPS_MAX:
-                raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
-            group = self.load(group_id)
-        return group
+        return self.groups.get(group_id) or self.create(group_id)
 
-    def load(self, group_id: str) -> Group:
+    def create(self, group_id: str) -> Group:
+        """Create a group of the classic protocol. Raises ApiError when there are too many."""
+        self.check_room()
+        return self.make(group_id)
+
+    def check_room(self) -> None:
+        """Check that there may be one more group. Raises ApiError."""
+        if len(self.groups) >= GROUPS_MAX:
+            self.groups = {name: each for name, each in self.groups.items() if not each.is_idle}
+        if len(self.groups) >= GROUPS_MAX:
+            raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
+
+    def load(self, group_id: str) -> AnyGroup:
         """Return the group, creating it if needed, however many there are."""
-        if group_id not in self.groups:
-            self.groups[group_id] = Group(self._initial_delay_ms, self._changed, self.limits)
-        return self.groups[group_id]
+        return self.groups.get(group_id) or self.make(group_id)
+
+    def make(self, group_id: str) -> Group:
+        """Make a group of the classic protocol."""
+        made = self.groups[group_id] = Group(self._initial_delay_ms, self._changed, self.limits)
+        return made
 
     def tick(self, now_ms: int) -> None:
         """Run what is due in every group."""
-        for group in self.groups.values():
+        for group in list(self.groups.values()):
             if now_ms >= group.next_tick_ms():
                 group.tick(now_ms)
 

@@ -34,6 +34,16 @@ class Offset(NamedTuple):
     metadata: str
 
 
+class Commit(NamedTuple):
+    """Who commits offsets; `epoch` is the generation or the member epoch."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None
+    api_version: int
+    is_transactional: bool = False
+
+
 class Joining(NamedTuple):
     """A member's description; `protocols` are its assignors in order of preference, with their metadata."""
 

@@ -90,7 +90,7 @@ def read_records(
 
 def transaction_record(transactional_id: str, transaction: Transaction | None, version: int) -> Record:
     """Return the record of a transaction; without one that which removes the transactional id."""
-    key = _SHORT.pack(TRANSACTION_KEY) + _string(transactional_id)
+    key = _SHORT.pack(TRANSACTION_KEY) + string(transactional_id)
     if transaction is None:
         return key, None
     is_flexible = version >= FLEXIBLE_FROM_TRANSACTION_VERSION
@@ -105,11 +105,11 @@ def transaction_record(transactional_id: str, transaction: Transaction | None, v
 
 def read_transaction(key: bytes, value: bytes | None) -> tuple[str, Transaction | None] | None:
     """Return (transactional id, transaction); None for another kind of record. Raises WireError."""
-    reader = _Reader(key)
+    reader = RecordReader(key)
     if reader.number(_SHORT) != TRANSACTION_KEY:
         return None
     transactional_id = reader.string()
-    return transactional_id, None if value is None else _transaction(_Reader(value))
+    return transactional_id, None if value is None else _transaction(RecordReader(value))
 
 
 def _partitions(transaction: Transaction, *, is_flexible: bool) -> bytes:
@@ -125,7 +125,7 @@ def _partitions(transaction: Transaction, *, is_flexible: bool) -> bytes:
             name = topic.encode()
             parts += (primitives.write_uvarint(len(name) + 1), name, primitives.write_uvarint(len(indexes) + 1))
         else:
-            parts += (_string(topic), _INT.pack(len(indexes)))
+            parts += (string(topic), _INT.pack(len(indexes)))
         parts += map(_INT.pack, indexes)
         if is_flexible:
             parts.append(b"\0")
@@ -145,7 +145,7 @@ def _tags(transaction: Transaction) -> bytes:
     return bytes((len(fields),)) + b"".join(fields)
 
 
-def _transaction(reader: _Reader) -> Transaction:
+def _transaction(reader: RecordReader) -> Transaction:
     version = reader.number(_SHORT)
     if version not in (0, 1):
         raise WireError(f"TransactionLogValue of version {version}")
@@ -191,13 +191,13 @@ def _state(number: int) -> TransactionState:
 
 def offset_record(key: OffsetKey, committed: Offset | None, now_ms: int) -> Record:
     """Return the record of a committed offset; without one that which deletes it."""
-    written = b"".join((_SHORT.pack(1), _string(key.group_id), _string(key.topic), _INT.pack(key.partition)))
+    written = b"".join((_SHORT.pack(1), string(key.group_id), string(key.topic), _INT.pack(key.partition)))
     if committed is None:
         return written, None
     parts = (
         _SHORT.pack(3),
         _OFFSET.pack(committed.offset, committed.leader_epoch),
-        _string(committed.metadata),
+        string(committed.metadata),
         _LONG.pack(now_ms),
     )
     return written, b"".join(parts)
@@ -205,14 +205,14 @@ def offset_record(key: OffsetKey, committed: Offset | None, now_ms: int) -> Reco
 
 def read_offset(key: bytes, value: bytes | None) -> tuple[OffsetKey, Offset | None] | None:
     """Return the key and the offset; None for another kind of record. Raises WireError."""
-    reader = _Reader(key)
+    reader = RecordReader(key)
     if reader.number(_SHORT) not in OFFSET_KEYS:
         return None
     found = OffsetKey(reader.string(), reader.string(), reader.number(_INT))
-    return found, None if value is None else _offset(_Reader(value))
+    return found, None if value is None else _offset(RecordReader(value))
 
 
-def _offset(reader: _Reader) -> Offset:
+def _offset(reader: RecordReader) -> Offset:
     version = reader.number(_SHORT)
     if not 0 <= version <= 4:
         raise WireError(f"OffsetCommitValue of version {version}")
@@ -224,19 +224,26 @@ def _offset(reader: _Reader) -> Offset:
 # Primitives.
 
 
-def _string(text: str) -> bytes:
+def string(text: str) -> bytes:
+    """Write a text with its length before it."""
     data = text.encode()
     return _SHORT.pack(len(data)) + data
 
 
-class _Reader:
+class RecordReader:
     """Reads one record's bytes in order. Raises WireError."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
+    @property
+    def left(self) -> int:
+        """The number of bytes that are not read yet."""
+        return len(self._data) - self._at
+
     def numbers(self, form: Struct) -> tuple[int, ...]:
+        """Read numbers of fixed size."""
         try:
             found = form.unpack_from(self._data, self._at)
         except struct.error as error:
@@ -245,19 +252,33 @@ class _Reader:
         return found
 
     def number(self, form: Struct) -> int:
+        """Read one number of fixed size."""
         return self.numbers(form)[0]
 
     def count(self, *, is_flexible: bool) -> int:
+        """Read the length of an array."""
         return self._uvarint() - 1 if is_flexible else self.number(_INT)
 
     def string(self, *, is_flexible: bool = False) -> str:
+        """Read a text; a null one is empty."""
         length = self._uvarint() - 1 if is_flexible else self.number(_SHORT)
-        return self._bytes(length).decode(errors="replace")
+        return self.data(length).decode(errors="replace")
+
+    def nullable_string(self) -> str | None:
+        """Read a compact text."""
+        length = self._uvarint() - 1
+        return None if length < 0 else self.data(length).decode(errors="replace")
+
+    def compact_bytes(self) -> bytes:
+        """Read compact bytes."""
+        return self.data(self._uvarint() - 1)
 
     def tags(self) -> Iterator[tuple[int, bytes]]:
-        return iter([(self._uvarint(), self._bytes(self._uvarint())) for _ in range(self._uvarint())])
+        """Read tagged fields."""
+        return iter([(self._uvarint(), self.data(self._uvarint())) for _ in range(self._uvarint())])
 
-    def _bytes(self, length: int) -> bytes:
+    def data(self, length: int) -> bytes:
+        """Read so many bytes."""
         end = self._at + max(length, 0)
         if end > len(self._data):
             raise WireError(f"a coordinator's record ends inside {length} bytes at {self._at}")

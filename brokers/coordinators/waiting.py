@@ -19,6 +19,13 @@ class Waiting(Generic[T]):
     def __init__(self) -> None:
         self._result: T | None = None
         self._error_code = error_codes.NONE
+        self._on_refusal: Callable[[], None] = lambda: None
+
+    def on_refusal(self, undo: Callable[[], None]) -> None:
+        """Call `undo` when the request is refused, also if it was already."""
+        self._on_refusal = undo
+        if self._error_code != error_codes.NONE:
+            undo()
 
     def result(self) -> T | None:
         """Return the result; None while there is none. Raises ApiError."""
@@ -33,6 +40,7 @@ class Waiting(Generic[T]):
     def refuse(self, error_code: int) -> None:
         """Refuse the request."""
         self._error_code = error_code
+        self._on_refusal()
 
     def answer(
         self, respond: Callable[[T], ResponseT], refused: Callable[[ApiError], ResponseT] | None = None

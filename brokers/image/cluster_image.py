@@ -242,8 +242,8 @@ class FinalizedLevels:
         return self.features.get(METADATA_VERSION, 0)
 
     def has(self, behaviour: Behaviour) -> bool:
-        """Return True if the finalized metadata.version brings the behaviour."""
-        return behaviour in present(levels=((METADATA_VERSION, self.metadata_version),))
+        """Return True if the finalized levels of features bring the behaviour."""
+        return behaviour in present(levels=tuple(self.features.items()))
 
 
 class ClusterImage(FinalizedLevels):

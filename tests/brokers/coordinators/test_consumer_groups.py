@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pytest
 from mockraft.brokers.coordinators import consumer_groups, group_coordinator
 from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.group_coordinator import Groups
-from mockraft.brokers.coordinators.members import GroupState, Joined, Joining, Offset
+from mockraft.brokers.coordinators.members import Commit, GroupState, Joined, Joining, Offset
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 
@@ -34,6 +35,12 @@ def refusal(ask: Callable[..., object], *arguments: object) -> int:
     with pytest.raises(ApiError) as raised:
         ask(*arguments)
     return raised.value.error_code
+
+
+def check_commit(
+    group: Group, member_id: str, generation: int, now_ms: int = 0, instance_id: str | None = None
+) -> None:
+    group.check_commit(Commit(member_id, generation, instance_id, 9), (), now_ms)
 
 
 def leave(group: Group, member_id: str, instance_id: str | None = None, now_ms: int = 0) -> int:
@@ -80,7 +87,7 @@ def test_who_does_not_join_again_in_time_is_out(group: Group) -> None:
 
 
 def test_the_first_member_of_an_empty_group_waits_for_others() -> None:
-    group = Groups({"group.initial.rebalance.delay.ms": "3000"}).find("g")
+    group = Groups({"group.initial.rebalance.delay.ms": "3000"}).make("g")
     requests = [group.join(says(name), 0) for name in ("a", "b")]
     group.tick(2_999)
     assert [request.result() for request in requests] == [None, None]
@@ -110,7 +117,7 @@ def test_the_last_one_out_leaves_an_empty_group_with_its_offsets(group: Group) -
     group.offsets["orders", 0] = Offset(5, 0, "")
     leave(group, "a")
     assert (group.state, group.generation, group.is_idle) == (GroupState.EMPTY, 2, False)
-    group.check_commit("", -1, 0)
+    check_commit(group, "", -1)
 
 
 def test_the_assignor_that_all_have_and_most_prefer_is_taken(group: Group) -> None:
@@ -143,7 +150,7 @@ def test_only_members_of_the_generation_are_heard(
     group: Group, member_id: str, generation: int, error_code: int
 ) -> None:
     joined(group, says("a"))
-    for ask in (group.heartbeat, group.check_commit):
+    for ask in (group.heartbeat, functools.partial(check_commit, group)):
         assert refusal(ask, member_id, generation, 0) == error_code
 
 
@@ -192,7 +199,7 @@ def test_former_static_member_is_fenced(group: Group) -> None:
     assert refusal(waiting.result) == error_codes.FENCED_INSTANCE_ID
     joined(group, says("a"))
     assert again.result()
-    for ask in (group.heartbeat, group.check_commit):
+    for ask in (group.heartbeat, functools.partial(check_commit, group)):
         assert refusal(ask, "b", 2, 0, "i") == error_codes.FENCED_INSTANCE_ID
         assert refusal(ask, "b", 2, 0) == error_codes.UNKNOWN_MEMBER_ID
         assert refusal(ask, "c", 2, 0, "other") == error_codes.UNKNOWN_MEMBER_ID
@@ -278,7 +285,7 @@ def test_pending_members_are_bounded_and_do_not_keep_an_empty_group_waiting(
 
 
 def test_the_first_rebalance_waits_longer_when_members_come(group: Group) -> None:
-    group = Groups({"group.initial.rebalance.delay.ms": "1000"}).find("g")
+    group = Groups({"group.initial.rebalance.delay.ms": "1000"}).make("g")
     requests = [group.join(says(name, rebalance_timeout_ms=2_500), 0) for name in ("a", "b")]
     group.tick(1_000)
     assert group.next_tick_ms() == 2_000
@@ -338,15 +345,15 @@ def test_a_member_joins_again_only_with_a_protocol_that_all_have_now(group: Grou
 
 
 def test_commits_without_a_generation_are_taken_while_the_group_is_empty(group: Group) -> None:
-    group.check_commit("ghost", -1, 0)
+    check_commit(group, "ghost", -1)
     joined(group, says("a"))
-    assert refusal(group.check_commit, "a", -1, 0) == error_codes.ILLEGAL_GENERATION
+    assert refusal(check_commit, group, "a", -1) == error_codes.ILLEGAL_GENERATION
     leave(group, "a")
-    group.check_commit("a", -1, 0)
+    check_commit(group, "a", -1)
 
 
 def test_a_full_group_is_reported_first() -> None:
-    group = Groups({"group.max.size": "2"}).find("g")
+    group = Groups({"group.max.size": "2"}).make("g")
     two(group)
     for joining in (says("c", "other"), says("c")._replace(protocols={})):
         for ask in (group.join, group.expect, group.check_known):
@@ -354,7 +361,7 @@ def test_a_full_group_is_reported_first() -> None:
 
 
 def test_of_a_full_group_those_that_join_again_first_stay() -> None:
-    group = Groups({"group.max.size": "2"}).find("g")
+    group = Groups({"group.max.size": "2"}).make("g")
     two(group)
     group.sync("a", 2, {}, 0)
     group.join(says("a"), 0)
@@ -365,7 +372,7 @@ def test_of_a_full_group_those_that_join_again_first_stay() -> None:
 
 def test_limits_are_those_of_the_properties() -> None:
     limits = {"group.min.session.timeout.ms": "5", "group.max.session.timeout.ms": "7", "group.max.size": "1"}
-    group = Groups(limits).find("g")
+    group = Groups(limits).make("g")
     for timeout_ms in (4, 8):
         assert refusal(group.join, says("a", session_timeout_ms=timeout_ms), 0) == error_codes.INVALID_SESSION_TIMEOUT
     joined(group, says("a", session_timeout_ms=5))

@@ -111,10 +111,11 @@ def test_transaction_does_not_undo_a_later_change(led: Led, change: str, is_load
 
 def test_members_join_the_next_coordinator(led: Led) -> None:
     joining = Joining("m", None, 6_000, 6_000, "consumer", {"range": b""})
-    waiting = led.groups.create("g").join(joining, 0)
-    led.groups.create("g").join(joining._replace(member_id="n"), 0)
+    group = led.groups.create_classic("g")
+    waiting = group.join(joining, 0)
+    group.join(joining._replace(member_id="n"), 0)
     assert waiting.result() is not None
-    second = led.groups.create("g").join(joining._replace(member_id="o"), 0)
+    second = group.join(joining._replace(member_id="o"), 0)
     led.lead("__consumer_offsets", 2)
     with pytest.raises(ApiError) as refused:
         second.result()

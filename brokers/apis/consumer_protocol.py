@@ -1,0 +1,204 @@
+"""ConsumerGroupHeartbeat (68), ConsumerGroupDescribe (69): groups of the consumer protocol, KIP-848.
+
+Version 1 of the heartbeat has regular expressions, and members that draw their ids themselves (KIP-1082); version 1 of
+the description tells which protocol a member uses (KIP-1099). Both are refused while group.version is 0. The groups are
+in `brokers.coordinators.consumer_protocol`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mockraft.brokers.apis import operations
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.offsets import find_group
+from mockraft.brokers.coordinators.assignors import Assignment
+from mockraft.brokers.coordinators.consumer_protocol import (
+    JOINS,
+    LEAVES,
+    LEAVES_FOR_A_WHILE,
+    ConsumerGroup,
+    Followed,
+    MemberHeartbeat,
+)
+from mockraft.brokers.coordinators.group_snapshot import GroupMember
+from mockraft.brokers.coordinators.reconciliation import Owned
+from mockraft.kafka_api.api import error_with_message
+from mockraft.kafka_api.error_responses import Items, error_for_each
+from mockraft.releases import Behaviour
+from mockraft.wire import error_codes
+from mockraft.wire.messages import consumer_group_describe_response as described_as
+from mockraft.wire.messages import consumer_group_heartbeat_response as answered_as
+from mockraft.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from mockraft.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
+from mockraft.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from mockraft.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+MEMBER_ID_FROM = 1
+"""The first version of the heartbeat whose members draw their ids themselves."""
+OF_CLASSIC, OF_CONSUMER = 0, 1
+
+
+def heartbeat(
+    request: ConsumerGroupHeartbeatRequest, ctx: RequestContext
+) -> ConsumerGroupHeartbeatResponse | Parked[ConsumerGroupHeartbeatResponse]:
+    """Join, stay in or leave a group."""
+    _check_enabled(ctx)
+    _check(request, ctx)
+    beat = MemberHeartbeat(
+        request.member_id,
+        request.member_epoch,
+        request.instance_id,
+        request.rack_id,
+        request.rebalance_timeout_ms,
+        None if request.subscribed_topic_names is None else frozenset(request.subscribed_topic_names),
+        request.subscribed_topic_regex,
+        request.server_assignor,
+        None if request.topic_partitions is None else _assignment(request),
+        ctx.client_id,
+        f"/{ctx.client_address}",
+    )
+    followed, waiting = ctx.broker.groups.heartbeat(request.group_id, beat)
+    return waiting.answer(lambda _: _answer(followed))
+
+
+def describe(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> ConsumerGroupDescribeResponse:
+    """Describe groups with their members."""
+    _check_enabled(ctx)
+    groups = [_described(ctx, group_id) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for group in groups:
+            if group.error_code == error_codes.NONE:
+                group.authorized_operations = operations.ON_GROUP
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _check_enabled(ctx: RequestContext) -> None:
+    if not ctx.image.has(Behaviour.CONSUMER_PROTOCOL):
+        raise ApiError(error_codes.UNSUPPORTED_VERSION)
+
+
+def _check(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> None:
+    """Refuse what no group takes (throwIfConsumerGroupHeartbeatRequestIsInvalid)."""
+    epoch = request.member_epoch
+    needs_id = ctx.api_version >= MEMBER_ID_FROM or epoch > JOINS or epoch == LEAVES
+    for field, value in (
+        ("MemberId", request.member_id if needs_id else None),
+        ("GroupId", request.group_id),
+        ("InstanceId", request.instance_id),
+        ("RackId", request.rack_id),
+    ):
+        if value is not None and not value.strip():
+            raise _invalid(f"{field} can't be empty.")
+    if epoch == JOINS:
+        if request.rebalance_timeout_ms == -1:
+            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        if request.topic_partitions is None or request.topic_partitions:
+            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+    elif epoch == LEAVES_FOR_A_WHILE and request.instance_id is None:
+        raise _invalid("InstanceId can't be null.")
+    elif epoch < LEAVES_FOR_A_WHILE:
+        raise _invalid("MemberEpoch is invalid.")
+    supported = ctx.broker.groups.assignors
+    if request.server_assignor is not None and request.server_assignor not in supported:
+        text = (
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(supported)}."
+        )
+        raise ApiError(error_codes.UNSUPPORTED_ASSIGNOR, text)
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(error_codes.INVALID_REQUEST, message)
+
+
+def _assignment(request: ConsumerGroupHeartbeatRequest) -> Assignment:
+    return {each.topic_id: frozenset(each.partitions) for each in request.topic_partitions or ()}
+
+
+def _answer(followed: Followed) -> ConsumerGroupHeartbeatResponse:
+    assignment = None
+    if followed.assigned is not None:
+        partitions = [
+            answered_as.TopicPartitions(topic_id=topic_id, partitions=sorted(epochs))
+            for topic_id, epochs in followed.assigned.items()
+        ]
+        assignment = answered_as.Assignment(topic_partitions=partitions)
+    return ConsumerGroupHeartbeatResponse(
+        member_id=followed.member_id,
+        member_epoch=followed.epoch,
+        heartbeat_interval_ms=followed.heartbeat_interval_ms,
+        assignment=assignment,
+    )
+
+
+def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
+    try:
+        group = find_group(ctx, group_id)
+        if not isinstance(group, ConsumerGroup):
+            kind = "not found" if group is None else "is not a consumer group"
+            raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")
+    except ApiError as refused:
+        return DescribedGroup(group_id=group_id, error_code=refused.error_code, error_message=refused.message)
+    snapshot = group.snapshot
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=snapshot.epoch,
+        assignment_epoch=snapshot.assignment_epoch,
+        assignor_name=group.assignor,
+        members=[
+            _member(ctx, member_id, member, snapshot.targets.get(member_id, {}))
+            for member_id, member in snapshot.members.items()
+        ],
+    )
+
+
+def _member(ctx: RequestContext, member_id: str, member: GroupMember, target: Assignment) -> described_as.Member:
+    described, standing = member
+    owned: dict[bytes, set[int]] = {}
+    for each in (standing.assigned, standing.revoking):
+        for topic_id, epochs in each.items():
+            owned.setdefault(topic_id, set()).update(epochs)
+    return described_as.Member(
+        member_id=member_id,
+        instance_id=described.instance_id,
+        rack_id=described.rack_id,
+        member_epoch=standing.epoch,
+        client_id=described.client_id,
+        client_host=described.client_host,
+        subscribed_topic_names=sorted(described.topics),
+        subscribed_topic_regex=described.pattern,
+        assignment=_partitions(ctx, owned),
+        target_assignment=_partitions(ctx, target),
+        member_type=OF_CONSUMER if described.classic is None else OF_CLASSIC,
+    )
+
+
+def _partitions(ctx: RequestContext, owned: Assignment | Owned | dict[bytes, set[int]]) -> described_as.Assignment:
+    """Return partitions with the names of their topics; those of deleted topics are left out."""
+    topics = ctx.image.topics
+    return described_as.Assignment(
+        topic_partitions=[
+            described_as.TopicPartitions(
+                topic_id=topic_id, topic_name=topics[topic_id].name, partitions=sorted(indexes)
+            )
+            for topic_id, indexes in owned.items()
+            if topic_id in topics
+        ]
+    )
+
+
+_describe_error = error_for_each(ConsumerGroupDescribeResponse, Items("group_ids", "groups", ("group_id",)))
+
+
+APIS: Final[tuple[AnyApi, ...]] = (
+    Api(
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+        heartbeat,
+        error_with_message(ConsumerGroupHeartbeatResponse),
+    ),
+    Api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, describe, _describe_error),
+)

@@ -1,0 +1,167 @@
+"""Assignors of the coordinator: which member of a consumer group is to own which partitions.
+
+`uniform` gives every member as many partitions and moves few (UniformHomogeneousAssignmentBuilder,
+UniformHeterogeneousAssignmentBuilder); `range` gives contiguous ones, the same of each topic (RangeAssignor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from mockraft.wire.java_values import in_hash_map_order
+
+Assignment = Mapping[bytes, frozenset[int]]
+"""Partitions by topic id."""
+PartitionCounts = Mapping[bytes, int]
+
+BALANCING_ROUNDS: Final = 16
+
+
+class Subscriber(NamedTuple):
+    """A member as an assignor sees it: its topics, and the partitions that it was to own so far."""
+
+    instance_id: str | None
+    topics: frozenset[bytes]
+    assigned: Assignment
+
+
+Subscribers = Mapping[str, Subscriber]
+Assignor = Callable[[Subscribers, PartitionCounts], dict[str, Assignment]]
+
+
+def assign_uniformly(members: Subscribers, counts: PartitionCounts) -> dict[str, Assignment]:
+    """Balance the numbers of partitions, and let members keep what they have."""
+    ordered = dict(in_hash_map_order(members))
+    if len({member.topics for member in ordered.values()}) == 1:
+        return _Homogeneous(ordered, counts).assign()
+    return _Heterogeneous(ordered, counts).assign()
+
+
+def assign_ranges(members: Subscribers, counts: PartitionCounts) -> dict[str, Assignment]:
+    """Give each member a range of every topic; static members come first, by their instance ids."""
+    by_name = sorted(members, key=lambda each: (members[each].instance_id is None, members[each].instance_id or each))
+    found: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in by_name}
+    for topic_id in sorted(set().union(*(member.topics for member in members.values()))):
+        subscribers = [member_id for member_id in by_name if topic_id in members[member_id].topics]
+        quota, extra = divmod(counts[topic_id], len(subscribers))
+        start = 0
+        for at, member_id in enumerate(subscribers):
+            end = start + quota + (at < extra)
+            if start < end:
+                found[member_id][topic_id] = frozenset(range(start, end))
+            start = end
+    return dict(found)
+
+
+ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
+"""By name, the default first (group.consumer.assignors)."""
+
+
+class _Homogeneous:
+    """All members subscribe to the same topics."""
+
+    def __init__(self, members: Subscribers, counts: PartitionCounts) -> None:
+        self._members = members
+        topics = sorted(next(iter(members.values())).topics)
+        every = [(topic_id, index) for topic_id in topics for index in range(counts[topic_id])]
+        held = {each for member in members.values() for each in _pairs(member.assigned)}
+        self._known = set(every)
+        self._free = [each for each in every if each not in held]
+        self._quota, self._extra = divmod(len(every), len(members))
+
+    def assign(self) -> dict[str, Assignment]:
+        """Take what exceeds a member's quota, then fill the others."""
+        kept, room = {}, {}
+        for at, (member_id, member) in enumerate(self._members.items()):
+            quota = self._quota + (self._extra > 0)
+            mine = [each for each in _pairs(member.assigned) if each in self._known]
+            kept[member_id], surplus = mine[:quota], mine[quota:]
+            self._free += surplus
+            left, took_extra = quota - len(kept[member_id]), self._extra > 0
+            if left and took_extra and len(self._members) - at > self._extra:
+                # A later member may have the extra partition already.
+                left, took_extra = left - 1, False
+            room[member_id] = left
+            self._extra -= took_extra
+        for member_id, left in room.items():
+            taken, self._free = self._free[:left], self._free[left:]
+            kept[member_id] += taken
+        return {member_id: _grouped(pairs) for member_id, pairs in kept.items()}
+
+
+class _Heterogeneous:
+    """Members subscribe to different topics; they are ordered by the number of partitions, then by position."""
+
+    def __init__(self, members: Subscribers, counts: PartitionCounts) -> None:
+        self._ids = list(members)
+        self._subscribers: dict[bytes, list[int]] = {}
+        self._owners: dict[tuple[bytes, int], int] = {}
+        self._load = [0] * len(members)
+        for at, member in enumerate(members.values()):
+            for topic_id in member.topics:
+                self._subscribers.setdefault(topic_id, []).append(at)
+            for topic_id, index in _pairs(member.assigned):
+                if topic_id in member.topics and index < counts[topic_id]:
+                    self._give((topic_id, index), at)
+        self._counts = {topic_id: counts[topic_id] for topic_id in self._subscribers}
+        # The topics with most partitions for each subscriber come first.
+        self._topics = sorted(
+            self._subscribers,
+            key=lambda each: (-counts[each] / len(self._subscribers[each]), len(self._subscribers[each]), each),
+        )
+
+    def assign(self) -> dict[str, Assignment]:
+        """Give what nobody has to the least loaded subscriber, then move partitions while that helps."""
+        for topic_id in self._topics:
+            position = self._positions(topic_id)
+            for index in range(self._counts[topic_id]):
+                if (topic_id, index) not in self._owners:
+                    self._give((topic_id, index), min(position, key=lambda at: (self._load[at], position[at])))
+        for _ in range(BALANCING_ROUNDS):
+            moved = [self._balance(topic_id) for topic_id in self._topics]
+            if not any(moved):
+                break
+        mine: dict[str, list[tuple[bytes, int]]] = {member_id: [] for member_id in self._ids}
+        for pair, at in self._owners.items():
+            mine[self._ids[at]].append(pair)
+        return {member_id: _grouped(pairs) for member_id, pairs in mine.items()}
+
+    def _balance(self, topic_id: bytes) -> bool:
+        """Move partitions of the topic from the most to the least loaded subscriber; return True if any was."""
+        position = self._positions(topic_id)
+        movable: dict[int, list[int]] = {}
+        for index in range(self._counts[topic_id]):
+            movable.setdefault(self._owners[topic_id, index], []).append(index)
+        has_moved = False
+        while movable:
+            giver = max(movable, key=lambda at: (self._load[at], position[at]))
+            taker = min(position, key=lambda at: (self._load[at], position[at]))
+            if self._load[giver] - self._load[taker] <= 1:
+                break
+            self._give((topic_id, movable[giver].pop()), taker)
+            has_moved = True
+            if not movable[giver]:
+                del movable[giver]
+        return has_moved
+
+    def _positions(self, topic_id: bytes) -> dict[int, int]:
+        ordered = sorted(self._subscribers[topic_id], key=lambda at: (self._load[at], at))
+        return {at: position for position, at in enumerate(ordered)}
+
+    def _give(self, pair: tuple[bytes, int], at: int) -> None:
+        if pair in self._owners:
+            self._load[self._owners[pair]] -= 1
+        self._owners[pair] = at
+        self._load[at] += 1
+
+
+def _pairs(assignment: Assignment) -> list[tuple[bytes, int]]:
+    return [(topic_id, index) for topic_id, indexes in assignment.items() for index in sorted(indexes)]
+
+
+def _grouped(pairs: list[tuple[bytes, int]]) -> Assignment:
+    found: dict[bytes, set[int]] = {}
+    for topic_id, index in pairs:
+        found.setdefault(topic_id, set()).add(index)
+    return {topic_id: frozenset(indexes) for topic_id, indexes in found.items()}
