@@ -6,13 +6,15 @@ first), KIP-559 and KIP-814. The groups are in `brokers.coordinators.consumer_gr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.offsets import find_group
-from mockraft.brokers.coordinators.consumer_groups import Group
-from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup
-from mockraft.brokers.coordinators.members import Joining
+from mockraft.brokers.coordinators import classic_members
+from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup, Timer
+from mockraft.brokers.coordinators.group_coordinator import AnyGroup
+from mockraft.brokers.coordinators.members import CONSUMER, Joining
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
@@ -67,11 +69,12 @@ def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse |
     if request.group_id:
         ctx.broker.groups.check_session(request.session_timeout_ms)
     group = find_group(ctx, request.group_id)
-    if isinstance(group, ConsumerGroup):
-        raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
-    if group is None and request.member_id:
-        raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
-    group = group or ctx.broker.groups.create_classic(request.group_id)
+    if isinstance(group, ConsumerGroup) and group.snapshot.members:
+        return _join_consumers(group, joining, request, ctx)
+    if group is None or isinstance(group, ConsumerGroup):
+        if request.member_id:
+            raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
+        group = ctx.broker.groups.create_classic(request.group_id)
     if request.member_id:
         group.check_known(joining, ctx.now_ms)
     elif ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None:
@@ -103,11 +106,33 @@ def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse |
     return retry(ctx.now_ms, False) or Parked(NEVER_MS, retry)
 
 
+def _join_consumers(
+    group: ConsumerGroup, joining: Joining, request: JoinGroupRequest, ctx: RequestContext
+) -> JoinGroupResponse | Parked[JoinGroupResponse]:
+    """Join a group of the consumer protocol: the coordinator assigns, nobody leads."""
+    if not request.member_id:
+        joining = joining._replace(member_id=group.draw_member_id())
+    classic_members.check_join(group, joining)
+    needs_id = ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None
+    if needs_id and not request.member_id:
+        return _join_refused(error_codes.MEMBER_ID_REQUIRED, joining.member_id, ctx.api_version)
+    joined, waiting = classic_members.join(group, joining, ctx.now_ms, is_new=not request.member_id)
+    response = JoinGroupResponse(
+        generation_id=joined.epoch,
+        protocol_type=CONSUMER,
+        protocol_name=joined.protocol,
+        member_id=joined.member_id,
+    )
+    return waiting.answer(lambda _: response, lambda refused: _join_refused(refused.error_code, "", ctx.api_version))
+
+
 def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked[SyncGroupResponse]:
     """Return the member's assignment; the leader's request carries all assignments."""
     if ctx.api_version >= PROTOCOL_IN_SYNC_FROM and None in (request.protocol_type, request.protocol_name):
         raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
     group = _joined_group(ctx, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return _sync_consumers(group, request, ctx)
     assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
     agreed = (request.protocol_type, request.protocol_name)
     waiting = group.sync(
@@ -123,6 +148,23 @@ def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | 
     return retry(ctx.now_ms, False) or Parked(NEVER_MS, retry)
 
 
+def _sync_consumers(group: ConsumerGroup, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse:
+    member_id, agreed = request.member_id, (request.protocol_type, request.protocol_name)
+    try:
+        assignment, session_ms = classic_members.sync(
+            group, member_id, request.group_instance_id, request.generation_id, agreed
+        )
+    except ApiError as refused:
+        if refused.error_code == error_codes.REBALANCE_IN_PROGRESS:
+            classic_members.expect_join(group, member_id, ctx.now_ms)
+        raise
+    group.stop_timer(Timer.SYNC, member_id)
+    group.start_timer(Timer.SESSION, member_id, ctx.now_ms + session_ms)
+    return SyncGroupResponse(
+        assignment=assignment, protocol_type=request.protocol_type, protocol_name=request.protocol_name
+    )
+
+
 def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Renew the member's session. While the coordinator loads its log, nobody is refused."""
     try:
@@ -131,19 +173,30 @@ def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatRespon
         if refused.error_code == error_codes.COORDINATOR_LOAD_IN_PROGRESS:
             return HeartbeatResponse()
         raise
-    group.heartbeat(request.member_id, request.generation_id, ctx.now_ms, request.group_instance_id)
+    if isinstance(group, ConsumerGroup):
+        classic_members.heartbeat(
+            group, request.member_id, request.group_instance_id, request.generation_id, ctx.now_ms
+        )
+    else:
+        group.heartbeat(request.member_id, request.generation_id, ctx.now_ms, request.group_instance_id)
     return HeartbeatResponse()
 
 
-def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
+def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse | Parked[LeaveGroupResponse]:
     """Remove members."""
     group = find_group(ctx, request.group_id)
     members = [(each.member_id, each.group_instance_id) for each in request.members]
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
         members = [(request.member_id, None)]
-    codes = [error_codes.UNKNOWN_MEMBER_ID] * len(members)
-    if group is not None and not isinstance(group, ConsumerGroup):
-        codes = group.leave(members, ctx.now_ms)
+    if isinstance(group, ConsumerGroup):
+        codes, waiting = classic_members.leave(group, members)
+        response = _left(members, codes, ctx)
+        return response if waiting is None else waiting.answer(lambda _: response)
+    codes = [error_codes.UNKNOWN_MEMBER_ID] * len(members) if group is None else group.leave(members, ctx.now_ms)
+    return _left(members, codes, ctx)
+
+
+def _left(members: Sequence[tuple[str, str | None]], codes: Sequence[int], ctx: RequestContext) -> LeaveGroupResponse:
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
         return LeaveGroupResponse(error_code=codes[0])
     return LeaveGroupResponse(
@@ -154,10 +207,10 @@ def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse
     )
 
 
-def _joined_group(ctx: RequestContext, group_id: str) -> Group:
+def _joined_group(ctx: RequestContext, group_id: str) -> AnyGroup:
     """Return the group of a member. Raises ApiError as `_find` does, or when there is no such group."""
     group = find_group(ctx, group_id)
-    if group is None or isinstance(group, ConsumerGroup):
+    if group is None:
         raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
     return group
 

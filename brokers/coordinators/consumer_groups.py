@@ -97,11 +97,6 @@ class Group:
         if self.state is not GroupState.EMPTY:
             raise ApiError(error_codes.NON_EMPTY_GROUP)
 
-    def check_upgrade(self, group_id: str) -> None:
-        """Check that the group may become one of the consumer protocol. Raises ApiError."""
-        if self.members:
-            raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-
     def check_delete_offsets(self) -> None:
         """Check that offsets may be deleted: while there are members only in groups of consumers, which name topics."""
         if self.protocol_type != CONSUMER:
@@ -245,6 +240,16 @@ class Group:
         for member in self.members.values():
             member.refuse(error_code)
         self._changed()
+
+    def adopt(self, members: dict[str, Member], generation: int, now_ms: int) -> None:
+        """Continue with the members of a group of the consumer protocol, and rebalance (fromConsumerGroup)."""
+        self.state, self.generation, self.protocol_type = GroupState.STABLE, generation, CONSUMER
+        self.members = members
+        self.leader, self.protocol = next(iter(members)), preferred_protocol(members)
+        self._subscribed = subscribed_topics(CONSUMER, members, self.protocol)
+        for member in members.values():
+            member.touch(now_ms)
+        self._rebalance(now_ms)
 
     def tick(self, now_ms: int) -> None:
         """End the join or sync phase, pending ids and sessions whose time is over."""

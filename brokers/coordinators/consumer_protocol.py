@@ -8,10 +8,12 @@ makes a new `GroupSnapshot`; the difference is written as records. Time is an ar
 from __future__ import annotations
 
 import dataclasses
+import logging
 import random
 import uuid
 from collections.abc import Callable, Collection, Iterable
-from typing import Final, NamedTuple
+from enum import Enum, unique
+from typing import Final, NamedTuple, Protocol
 
 from mockraft.brokers.coordinators.assignors import ASSIGNORS, Assignment, Subscriber
 from mockraft.brokers.coordinators.group_snapshot import (
@@ -39,9 +41,21 @@ PATTERNS_REST_MS: Final = 10_000
 MEMBER_EPOCHS_FROM: Final = 9
 """The first version of OffsetCommit for members of the consumer protocol."""
 
+_log = logging.getLogger(__name__)
+
+
+@unique
+class Timer(Enum):
+    """What a member has to do in time, else it is removed."""
+
+    SESSION = "the member session expired"
+    REVOCATION = "it gave up its partitions too late"
+    JOIN = "the classic member failed to join within the rebalance timeout"
+    SYNC = "the member failed to sync within timeout"
+
 
 class GroupSettings(NamedTuple):
-    """Configs of one group."""
+    """Configs of one group; `migrations` are the protocols to which it may change."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -49,6 +63,7 @@ class GroupSettings(NamedTuple):
     pattern_refresh_ms: int
     members_max: int
     assignors: tuple[str, ...]
+    migrations: tuple[str, ...]
 
 
 class MemberHeartbeat(NamedTuple):
@@ -83,8 +98,14 @@ class Followed(NamedTuple):
     assigned: Owned | None = None
 
 
-Write = Callable[["ConsumerGroup", GroupSnapshot, GroupSnapshot], Waiting[bool]]
-"""Writes the difference of two snapshots of a group; the result is there once it is replicated."""
+class Keeper(Protocol):
+    """The coordinator as a group sees it; results are there once they are replicated."""
+
+    def write_group(self, group: ConsumerGroup, before: GroupSnapshot, after: GroupSnapshot) -> Waiting[bool]:
+        """Write the difference of two snapshots of a group."""
+
+    def downgrade(self, group: ConsumerGroup, left: GroupSnapshot) -> Waiting[bool] | None:
+        """Make a classic group of the members that are left, if all are and it may be; None if not."""
 
 
 class ConsumerGroup:
@@ -94,20 +115,19 @@ class ConsumerGroup:
     is_idle = False
 
     def __init__(
-        self, group_id: str, image: ClusterImage, settings: Callable[[], GroupSettings], write: Write, seed: int = 0
+        self, group_id: str, image: ClusterImage, settings: Callable[[], GroupSettings], keeper: Keeper, seed: int = 0
     ) -> None:
         self.group_id = group_id
         self.snapshot = GroupSnapshot()
         self.offsets: dict[TopicPartition, Offset] = {}
-        self._image = image
-        self._settings = settings
-        self._write = write
+        self.image = image
+        self.settings = settings
+        self._keeper = keeper
         self._rng = random.Random(f"{seed} {group_id}")
         self._known_topics: frozenset[object] | None = frozenset()
         self._seen_topics: frozenset[str] = frozenset()
-        self._session_ends: dict[str, int] = {}
-        # By member: when it must have given up its partitions, and its epoch until then.
-        self._revocation_ends: dict[str, tuple[int, int]] = {}
+        # By what a member has to do and its id: until when, and in which epoch (None: in any).
+        self._timers: dict[tuple[Timer, str], tuple[int, int | None]] = {}
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -123,32 +143,53 @@ class ConsumerGroup:
 
     def heartbeat(self, beat: MemberHeartbeat, now_ms: int) -> tuple[Followed, Waiting[bool]]:
         """Join, or stay a member; return the answer, to be given once it is written."""
-        settings = self._settings()
+        settings = self.settings()
         if not beat.member_id:
-            beat = beat._replace(member_id=str(uuid.UUID(int=self._rng.getrandbits(128), version=4)))
+            beat = beat._replace(member_id=self.draw_member_id())
         draft, before = self._with_sender(beat)
         described = _updated(before.described, beat)
-        draft, has_new_topics = self._with_description(draft, beat.member_id, before.described, described)
-        draft = self._with_target(draft, settings, now_ms)
-        member = draft.members[beat.member_id]
-        standing = self._reconciled(draft, beat.member_id, beat.owned, has_new_topics=has_new_topics)
-        draft = _put(draft, beat.member_id, member._replace(standing=standing))
-        self._follow_revocation(beat.member_id, before.standing, standing, described.rebalance_timeout_ms, now_ms)
-        self._session_ends[beat.member_id] = now_ms + settings.session_timeout_ms
+        standing, waiting = self.advance(draft, beat.member_id, (before, described), beat.owned, now_ms)
+        self.start_timer(Timer.SESSION, beat.member_id, now_ms + settings.session_timeout_ms)
+        self._resolve_patterns(settings, now_ms)
         is_news = beat.epoch == JOINS or beat.is_full or standing.assigned != before.standing.assigned
         assigned = standing.assigned if is_news else None
-        waiting = self._commit(draft)
-        self._resolve_patterns(settings, now_ms)
         return Followed(beat.member_id, standing.epoch, settings.heartbeat_interval_ms, assigned), waiting
+
+    def advance(
+        self,
+        draft: GroupSnapshot,
+        member_id: str,
+        change: tuple[GroupMember, Description],
+        owned: Assignment | None,
+        now_ms: int,
+    ) -> tuple[Standing, Waiting[bool]]:
+        """Take a member's new description, make a target if it is due, and reconcile the member with it.
+
+        `change` is the member before and its description now, `owned` what it says that it owns.
+        """
+        before, described = change
+        draft, has_new_topics = self._with_description(draft, member_id, before.described, described)
+        draft = self._with_target(draft, self.settings(), now_ms)
+        standing = self._reconciled(draft, member_id, owned, has_new_topics=has_new_topics)
+        draft = _put(draft, member_id, draft.members[member_id]._replace(standing=standing))
+        if standing.state is not MemberState.UNREVOKED_PARTITIONS:
+            self.stop_timer(Timer.REVOCATION, member_id)
+        elif standing != before.standing and described.classic is None:
+            self.start_timer(Timer.REVOCATION, member_id, now_ms + described.rebalance_timeout_ms, standing.epoch)
+        return standing, self.commit(draft)
+
+    def draw_member_id(self) -> str:
+        """Return a new member id."""
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
 
     def leave(self, member_id: str, instance_id: str | None, epoch: int) -> tuple[Followed, Waiting[bool]]:
         """Remove a member; a static one may leave for a while, and keeps its partitions until its session ends."""
-        member = self._member(member_id, instance_id)
+        member = self.member(member_id, instance_id)
         if instance_id is None or epoch == LEAVES:
             return Followed(member_id, epoch), self.fence([member_id])
         standing = member.standing._replace(epoch=LEAVES_FOR_A_WHILE, revoking={})
         left = _put(self.snapshot, member_id, member._replace(standing=standing))
-        return Followed(member_id, LEAVES_FOR_A_WHILE), self._commit(left)
+        return Followed(member_id, LEAVES_FOR_A_WHILE), self.commit(left)
 
     def fence(self, member_ids: Collection[str]) -> Waiting[bool]:
         """Remove members, and give the rest a new epoch (consumerGroupFenceMembers)."""
@@ -157,31 +198,81 @@ class ConsumerGroup:
         targets = {key: each for key, each in draft.targets.items() if key not in member_ids}
         draft = dataclasses.replace(draft, members=left, targets=targets, epoch=draft.epoch + 1)
         draft = _with_used_patterns(draft)
+        if (waiting := self._keeper.downgrade(self, draft)) is not None:
+            return waiting
         if not left:
             draft = dataclasses.replace(draft, assignment_epoch=draft.epoch, assigned_ms=0)
         self._known_topics = self._topics(draft)
         for member_id in member_ids:
             self._forget(member_id)
-        return self._commit(draft)
+        return self.commit(draft)
 
     def tick(self, now_ms: int) -> None:
-        """Remove members whose session is over, or that have not given up their partitions in time."""
-        late = {key for key, end_ms in self._session_ends.items() if now_ms >= end_ms}
-        for member_id, (end_ms, epoch) in list(self._revocation_ends.items()):
-            if now_ms >= end_ms:
-                del self._revocation_ends[member_id]
-                member = self.snapshot.members.get(member_id)
-                if member is not None and member.standing.epoch == epoch:
-                    late.add(member_id)
-        for member_id in late.difference(self.snapshot.members):
-            self._forget(member_id)
-        for member_id in sorted(late.intersection(self.snapshot.members)):
-            self.fence([member_id])
+        """Remove members that have not done in time what they have to."""
+        for (timer, member_id), (end_ms, epoch) in list(self._timers.items()):
+            if now_ms < end_ms or (timer, member_id) not in self._timers:
+                continue
+            del self._timers[timer, member_id]
+            member = self.snapshot.members.get(member_id)
+            if member is not None and epoch in (None, member.standing.epoch):
+                _log.info(
+                    "[GroupId %s] Member %s fenced from the group because %s.", self.group_id, member_id, timer.value
+                )
+                self.fence([member_id])
 
     def next_tick_ms(self) -> int:
         """Return the time of the next `tick`."""
-        revocations = (end_ms for end_ms, _ in self._revocation_ends.values())
-        return min((*self._session_ends.values(), *revocations), default=NEVER_MS)
+        return min((end_ms for end_ms, _ in self._timers.values()), default=NEVER_MS)
+
+    def start_timer(self, timer: Timer, member_id: str, end_ms: int, epoch: int | None = None) -> None:
+        """Remove the member at that time, if it is still in this epoch then."""
+        self._timers[timer, member_id] = end_ms, epoch
+
+    def has_timer(self, timer: Timer, member_id: str) -> bool:
+        """Return True if the member has to do this."""
+        return (timer, member_id) in self._timers
+
+    def stop_timer(self, timer: Timer, member_id: str) -> None:
+        """Let the member take its time."""
+        self._timers.pop((timer, member_id), None)
+
+    def check_room(self, member_id: str, instance_id: str | None) -> None:
+        """Check that the group has room, unless for one that is in it."""
+        members, members_max = self.snapshot.members, self.settings().members_max
+        if len(members) >= members_max and member_id not in members and self.snapshot.static_id(instance_id) is None:
+            text = f"The consumer group has reached its maximum capacity of {members_max} members."
+            raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED, text)
+
+    def member(self, member_id: str, instance_id: str | None) -> GroupMember:
+        """Return the member. ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+        if instance_id is None:
+            return self._known(member_id)
+        owner_id = self.snapshot.static_id(instance_id)
+        if owner_id is None:
+            raise ApiError(error_codes.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        if owner_id != member_id:
+            text = f"Static member {member_id} with instance id {instance_id} was fenced by member {owner_id}."
+            raise ApiError(error_codes.FENCED_INSTANCE_ID, text)
+        return self.snapshot.members[member_id]
+
+    def replaced(self, former_id: str, member_id: str, member: GroupMember) -> GroupSnapshot:
+        """Return the group with a static member in the place of its former self (replaceMember)."""
+        snapshot = self.snapshot
+        members = {key: each for key, each in snapshot.members.items() if key != former_id}
+        targets = {key: each for key, each in snapshot.targets.items() if key != former_id}
+        targets[member_id] = snapshot.targets.get(former_id, {})
+        if former_id != member_id:
+            self._forget(former_id)
+        return dataclasses.replace(snapshot, members={**members, member_id: member}, targets=targets)
+
+    def with_member(self, member_id: str, member: GroupMember) -> GroupSnapshot:
+        """Return the group with this member."""
+        return _put(self.snapshot, member_id, member)
+
+    def commit(self, draft: GroupSnapshot) -> Waiting[bool]:
+        """Take a new snapshot, and write what is new in it."""
+        before, self.snapshot = self.snapshot, draft
+        return self._keeper.write_group(self, before, draft)
 
     # Offsets, and administrators.
 
@@ -205,7 +296,7 @@ class ConsumerGroup:
         if commit.epoch == member.standing.epoch:
             return
         for name, index in partitions:
-            topic_id = self._image.topics_by_name[name].topic_id
+            topic_id = self.image.topics_by_name[name].topic_id
             owned = (member.standing.assigned, member.standing.revoking)
             since = next((each[topic_id][index] for each in owned if index in each.get(topic_id, {})), None)
             if since is None or commit.epoch < since:
@@ -237,15 +328,16 @@ class ConsumerGroup:
     def begin(self, now_ms: int) -> None:
         """Start the members' sessions after the group was loaded (onLoaded)."""
         self._known_topics = None
-        timeout_ms = self._settings().session_timeout_ms
+        timeout_ms = self.settings().session_timeout_ms
         for member_id, member in self.snapshot.members.items():
-            self._session_ends[member_id] = now_ms + timeout_ms
+            self.start_timer(Timer.SESSION, member_id, now_ms + timeout_ms)
             if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
                 end_ms = now_ms + member.described.rebalance_timeout_ms
-                self._revocation_ends[member_id] = (end_ms, member.standing.epoch)
+                self.start_timer(Timer.REVOCATION, member_id, end_ms, member.standing.epoch)
 
     def dissolve(self, _error_code: int) -> None:
-        """Do nothing: no request waits for other members."""
+        """Stop: no request waits for other members, but members must not be removed any more."""
+        self._timers.clear()
 
     def take_back(self, before: GroupSnapshot, after: GroupSnapshot) -> None:
         """Undo a change that could not be written, unless others have followed."""
@@ -254,20 +346,13 @@ class ConsumerGroup:
 
     # Internals.
 
-    def _commit(self, draft: GroupSnapshot) -> Waiting[bool]:
-        before, self.snapshot = self.snapshot, draft
-        return self._write(self, before, draft)
-
     def _with_sender(self, beat: MemberHeartbeat) -> tuple[GroupSnapshot, GroupMember]:
         """Return the group with the sender as a member, and what it was before. Raises ApiError."""
         snapshot = self.snapshot
-        settings, former_id = self._settings(), snapshot.static_id(beat.instance_id)
-        is_full = len(snapshot.members) >= settings.members_max
-        if is_full and former_id is None and beat.member_id not in snapshot.members:
-            text = f"The consumer group has reached its maximum capacity of {settings.members_max} members."
-            raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED, text)
+        self.check_room(beat.member_id, beat.instance_id)
+        former_id = snapshot.static_id(beat.instance_id)
         if beat.epoch != JOINS:
-            member = self._member(beat.member_id, beat.instance_id)
+            member = self.member(beat.member_id, beat.instance_id)
             _check_epoch(member.standing, beat)
             return snapshot, member
         if former_id is None:
@@ -280,17 +365,7 @@ class ConsumerGroup:
                 error_codes.UNRELEASED_INSTANCE_ID, f"{text} the instance id is owned by {former_id} member."
             )
         member = former._replace(standing=former.standing._replace(epoch=0, previous_epoch=0))
-        return self._replaced(former_id, beat.member_id, member), member
-
-    def _replaced(self, former_id: str, member_id: str, member: GroupMember) -> GroupSnapshot:
-        """Put a static member in the place of its former self (replaceMember)."""
-        snapshot = self.snapshot
-        members = {key: each for key, each in snapshot.members.items() if key != former_id}
-        targets = {key: each for key, each in snapshot.targets.items() if key != former_id}
-        targets[member_id] = snapshot.targets.get(former_id, {})
-        if former_id != member_id:
-            self._forget(former_id)
-        return dataclasses.replace(snapshot, members={**members, member_id: member}, targets=targets)
+        return self.replaced(former_id, beat.member_id, member), member
 
     def _with_description(
         self, draft: GroupSnapshot, member_id: str, before: Description, described: Description
@@ -326,7 +401,7 @@ class ConsumerGroup:
             )
             for member_id, member in draft.members.items()
         }
-        counts = {topic_id: len(topic.partitions) for topic_id, topic in self._image.topics.items()}
+        counts = {topic_id: len(topic.partitions) for topic_id, topic in self.image.topics.items()}
         targets = ASSIGNORS[self._assignor_of(draft)](subscribers, counts)
         return dataclasses.replace(draft, targets=targets, assignment_epoch=draft.epoch, assigned_ms=now_ms)
 
@@ -340,20 +415,12 @@ class ConsumerGroup:
         goal = Goal(draft.assignment_epoch, draft.targets.get(member_id, {}), topics, draft.taken)
         return reconcile(member.standing, goal, owned, has_new_topics=has_new_topics)
 
-    def _follow_revocation(
-        self, member_id: str, before: Standing, after: Standing, timeout_ms: int, now_ms: int
-    ) -> None:
-        if after.state is not MemberState.UNREVOKED_PARTITIONS:
-            self._revocation_ends.pop(member_id, None)
-        elif after != before:
-            self._revocation_ends[member_id] = (now_ms + timeout_ms, after.epoch)
-
     def _resolve_patterns(self, settings: GroupSettings, now_ms: int) -> None:
         """Match regular expressions against the topics again if that is due; Kafka does so after its answer, too."""
         draft = self.snapshot
         used = draft.used_patterns
         last_ms = min((each.resolved_ms for each in draft.patterns.values()), default=-NEVER_MS)
-        names = frozenset(self._image.topics_by_name)
+        names = frozenset(self.image.topics_by_name)
         is_due = used != set(draft.patterns) or not names <= self._seen_topics
         if not used or now_ms <= last_ms + PATTERNS_REST_MS:
             return
@@ -370,22 +437,22 @@ class ConsumerGroup:
         if has_changed or topics != self._known_topics:
             draft = dataclasses.replace(draft, epoch=draft.epoch + 1)
         self._known_topics = topics
-        self._commit(draft)
+        self.commit(draft)
 
     def _assignor_of(self, draft: GroupSnapshot) -> str:
         votes: dict[str, int] = {}
         for member in draft.members.values():
             if member.described.assignor is not None:
                 votes[member.described.assignor] = votes.get(member.described.assignor, 0) + 1
-        return max(in_hash_map_order(votes), key=lambda vote: vote[1], default=(self._settings().assignors[0], 0))[0]
+        return max(in_hash_map_order(votes), key=lambda vote: vote[1], default=(self.settings().assignors[0], 0))[0]
 
     def _topics(self, draft: GroupSnapshot) -> frozenset[object]:
         """Return what the assignment depends on besides the members (computeMetadataHash)."""
-        found = (self._image.topics_by_name.get(name) for name in draft.subscribed)
+        found = (self.image.topics_by_name.get(name) for name in draft.subscribed)
         return frozenset((each.topic_id, len(each.partitions)) for each in found if each is not None)
 
     def _topic_ids(self, names: Iterable[str]) -> frozenset[bytes]:
-        found = map(self._image.topics_by_name.get, names)
+        found = map(self.image.topics_by_name.get, names)
         return frozenset(each.topic_id for each in found if each is not None)
 
     def _known(self, member_id: str) -> GroupMember:
@@ -395,21 +462,9 @@ class ConsumerGroup:
             raise ApiError(error_codes.UNKNOWN_MEMBER_ID, text)
         return member
 
-    def _member(self, member_id: str, instance_id: str | None) -> GroupMember:
-        """Return the member. ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
-        if instance_id is None:
-            return self._known(member_id)
-        owner_id = self.snapshot.static_id(instance_id)
-        if owner_id is None:
-            raise ApiError(error_codes.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-        if owner_id != member_id:
-            text = f"Static member {member_id} with instance id {instance_id} was fenced by member {owner_id}."
-            raise ApiError(error_codes.FENCED_INSTANCE_ID, text)
-        return self.snapshot.members[member_id]
-
     def _forget(self, member_id: str) -> None:
-        self._session_ends.pop(member_id, None)
-        self._revocation_ends.pop(member_id, None)
+        for timer in Timer:
+            self.stop_timer(timer, member_id)
 
 
 def _updated(before: Description, beat: MemberHeartbeat) -> Description:

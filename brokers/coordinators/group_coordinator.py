@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from mockraft.brokers.coordinators import group_records
+from mockraft.brokers.coordinators import classic_members, group_records
 from mockraft.brokers.coordinators.consumer_groups import Group, GroupLimits
 from mockraft.brokers.coordinators.consumer_protocol import (
     JOINS,
@@ -89,9 +89,16 @@ class GroupCoordinator:
         return self.groups.find(group_id)
 
     def create_classic(self, group_id: str) -> Group:
-        """Create a group of the classic protocol where there is none. Raises ApiError as `create` does."""
-        self.log.find(group_id)
-        return self.groups.create(group_id)
+        """Create a group of the classic protocol, also in place of an empty one of the consumer protocol.
+
+        Raises ApiError as `create` does.
+        """
+        index, former = self.log.find(group_id), self.groups.groups.get(group_id)
+        if not isinstance(former, ConsumerGroup):
+            return self.groups.create(group_id)
+        made = self._classic_instead_of(former)
+        self._write(index, group_records.tombstones(group_id, former.snapshot), lambda: None)
+        return made
 
     @property
     def assignors(self) -> tuple[str, ...]:
@@ -105,16 +112,21 @@ class GroupCoordinator:
         if beat.epoch < JOINS:
             known = self.consumer_group(group_id)
             return known.leave(beat.member_id, beat.instance_id, beat.epoch)
-        if beat.epoch == JOINS and not isinstance(group, ConsumerGroup):
-            if group is None:
-                self.groups.check_room()
-            else:
-                group.check_upgrade(group_id)
-            group = self._consumer_group(group_id)
-        else:
-            group = self.consumer_group(group_id)
-        followed = group.heartbeat(beat, int(self._kernel.now_ms))
-        self.groups.groups[group_id] = group
+        now_ms = int(self._kernel.now_ms)
+        if beat.epoch > JOINS or isinstance(group, ConsumerGroup):
+            return self.consumer_group(group_id).heartbeat(beat, now_ms)
+        made = self._consumer_group(group_id)
+        if group is None:
+            self.groups.check_room()
+        elif group.members:
+            settings = made.settings()
+            classic_members.check_upgrade(group, settings, group_id)
+            made.snapshot = classic_members.upgraded(group_id, group, self._image)
+            made.begin(now_ms)
+        followed = made.heartbeat(beat, now_ms)
+        if group is not None:
+            group.dissolve(error_codes.REBALANCE_IN_PROGRESS)
+        self.groups.groups[group_id] = made
         return followed
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
@@ -199,6 +211,7 @@ class GroupCoordinator:
             self._ended(index, marker)
         if header.is_control:
             return True
+        read: list[_Found]
         read, is_understood = read_records(header, batch, _read)
         found: dict[OffsetKey, Offset | None] = {}
         for record in read:
@@ -254,9 +267,15 @@ class GroupCoordinator:
     def _consumer_group(self, group_id: str) -> ConsumerGroup:
         """Make a group of the consumer protocol; it takes the offsets of a classic group in whose place it comes."""
         settings = functools.partial(self._settings, group_id)
-        made = ConsumerGroup(group_id, self._image, settings, self._write_group, self._config.broker_id)
+        made = ConsumerGroup(group_id, self._image, settings, self, self._config.broker_id)
         former = self.groups.groups.get(group_id)
         made.offsets = {} if former is None else former.offsets
+        return made
+
+    def _classic_instead_of(self, former: ConsumerGroup) -> Group:
+        former.dissolve(error_codes.NONE)
+        made = self.groups.make(former.group_id)
+        made.offsets = former.offsets
         return made
 
     def _settings(self, group_id: str) -> GroupSettings:
@@ -276,16 +295,30 @@ class GroupCoordinator:
             int(value("consumer.regex.refresh.interval.ms")),
             int(value("consumer.max.size")),
             tuple(each.strip() for each in value("consumer.assignors").split(",")),
+            classic_members.MIGRATIONS.get(value("consumer.migration.policy").lower(), ()),
         )
 
-    def _write_group(self, group: ConsumerGroup, before: GroupSnapshot, after: GroupSnapshot) -> Waiting[bool]:
+    # What a group asks for.
+
+    def write_group(self, group: ConsumerGroup, before: GroupSnapshot, after: GroupSnapshot) -> Waiting[bool]:
         """Write what has changed; on the first time also that there is no classic group any more."""
-        records = group_records.changes(group.group_id, before, after)
-        if records and self.groups.groups.get(group.group_id) is not group:
-            records.insert(0, group_records.classic_tombstone(group.group_id))
+        if self.groups.groups.get(group.group_id) is group:
+            records = group_records.changes(group.group_id, before, after)
+        else:
+            records = [group_records.classic_tombstone(group.group_id)]
+            records += group_records.changes(group.group_id, GroupSnapshot(), after)
         waiting = self._write(self.log.find(group.group_id), records, lambda: None)
         waiting.on_refusal(lambda: group.take_back(before, after))
         return waiting
+
+    def downgrade(self, group: ConsumerGroup, left: GroupSnapshot) -> Waiting[bool] | None:
+        """Let the members that are left continue in a classic group, if that is allowed."""
+        if not classic_members.may_downgrade(left, group.settings(), self.groups.limits.members_max):
+            return None
+        index, before = self.log.find(group.group_id), group.snapshot
+        made = self._classic_instead_of(group)
+        classic_members.downgraded(left, made, self._image, int(self._kernel.now_ms))
+        return self._write(index, group_records.tombstones(group.group_id, before), lambda: None)
 
     def _replay_group(self, record: GroupRecord) -> None:
         group = self.groups.groups.get(record.group_id)
@@ -359,7 +392,10 @@ class GroupCoordinator:
                 self._put(key, offset)
 
 
-def _read(key: bytes, value: bytes | None) -> tuple[OffsetKey, Offset | None] | GroupRecord | None:
+_Found = tuple[OffsetKey, Offset | None] | GroupRecord
+
+
+def _read(key: bytes, value: bytes | None) -> _Found | None:
     return read_offset(key, value) or group_records.read_group(key, value)
 
 
