@@ -196,10 +196,10 @@ class ConsumerGroup:
         draft = self.snapshot
         left = {key: each for key, each in draft.members.items() if key not in member_ids}
         targets = {key: each for key, each in draft.targets.items() if key not in member_ids}
-        draft = dataclasses.replace(draft, members=left, targets=targets, epoch=draft.epoch + 1)
-        draft = _with_used_patterns(draft)
+        draft = _with_used_patterns(dataclasses.replace(draft, members=left, targets=targets))
         if (waiting := self._keeper.downgrade(self, draft)) is not None:
             return waiting
+        draft = dataclasses.replace(draft, epoch=draft.epoch + 1)
         if not left:
             draft = dataclasses.replace(draft, assignment_epoch=draft.epoch, assigned_ms=0)
         self._known_topics = self._topics(draft)

@@ -35,7 +35,7 @@ class Description(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
-    pattern: str | None = None
+    pattern: str | None = ""
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ClassicSide | None = None

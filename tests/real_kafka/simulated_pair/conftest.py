@@ -21,6 +21,7 @@ from mockraft.wire.messages.incremental_alter_configs_request import Incremental
 
 from ...configs import DELETE, SET, change_configs
 from ...topics import ask, assigned
+from .group_pair import Groups, loaded
 
 REAL, SIMULATED = 1, 2
 ITS_OWN = {"node.id", "log.dirs", "metadata.log.dir", "listeners", "advertised.listeners"}
@@ -112,6 +113,8 @@ async def fill(addresses: dict[int, str]) -> dict[str, bytes]:
 def pair(request: pytest.FixtureRequest, start_cluster: Callable[..., KafkaCluster]) -> Iterator[Pair]:
     # Partitions of groups and transactional ids for both.
     coordinated = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "3"}
+    # Targets are made at once: when others are made depends on the time.
+    coordinated["group.consumer.assignment.interval.ms"] = "0"
     cluster = start_cluster(controller=request.param, versions=(KAFKA_VERSION,), broker_properties=coordinated)
     real = cluster.brokers[REAL]
     properties = {key: value for key, value in real.properties.items() if key not in ITS_OWN}
@@ -121,6 +124,11 @@ def pair(request: pytest.FixtureRequest, start_cluster: Callable[..., KafkaClust
         simulated.wait_until(BrokerState.RUNNING)
         addresses = {REAL: cluster.bootstrap_servers, SIMULATED: simulated.bootstrap_servers}
         yield Pair(addresses, asyncio.run(fill(addresses)))
+
+
+@pytest.fixture
+async def groups(pair: Pair) -> Groups:
+    return await loaded(pair)
 
 
 def comparable(response: Any, version: int) -> Any:
