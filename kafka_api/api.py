@@ -168,7 +168,7 @@ class RequestContext(OfRequest):
     """Context of a request: its header, the client, and the time (Kafka's RequestContext).
 
     `failure` is the traceback if the handler raised, `refused_with` the code with which it refused the request as a
-    whole.
+    whole. `remark` is what the client could do better, for the log and the journal.
     """
 
     header: Request
@@ -176,6 +176,7 @@ class RequestContext(OfRequest):
     now_ms: int
     failure: str | None = field(default=None, init=False)
     refused_with: int = field(default=0, init=False)
+    remark: str = field(default="", init=False)
 
     @property
     def client_id(self) -> str:

@@ -403,19 +403,20 @@ class Listener(Generic[ApiT, ContextT]):
                 body = self.broken(request).write(version)
         header_version = self.messages.response_header_version(header.api_key, version)
         frame = write_response(body, header.correlation_id, header_version)
-        reason = self._remark(request) if header.api_key in refusals.OPENING_APIS else None
-        return Answer(frame, version, api.served_by, request.ctx.failure, reason=reason)
-
-    def _remark(self, request: PendingRequest[ApiT, ContextT]) -> str | None:
-        """Return what is wrong with a client that begins a connection so, though it gets Kafka's answer; log it."""
-        header, ctx, remark = request.ctx.header, request.ctx, ""
-        if header.api_key == api_keys.SASL_HANDSHAKE and not uses_sasl(self._protocol):
-            remark = refusals.with_sasl(self._protocol)
-        elif api_keys.METADATA not in self.apis and refusals.needs_metadata(header.client_id, request.body):
-            remark = f"{header.client_id} needs Metadata{self.elsewhere(api_keys.METADATA)}"
+        ctx = request.ctx
+        remark = ctx.remark or (self._remark(request) if header.api_key in refusals.OPENING_APIS else "")
         if remark:
-            self._refusals.warn("client", ctx.client, remark, ctx.now_ms)
-        return remark or None
+            self._refusals.warn(api_keys.name(header.api_key), ctx.client, remark, ctx.now_ms)
+        return Answer(frame, version, api.served_by, ctx.failure, reason=remark or None)
+
+    def _remark(self, request: PendingRequest[ApiT, ContextT]) -> str:
+        """Return what is wrong with a client that begins a connection so, though it gets Kafka's answer."""
+        header = request.ctx.header
+        if header.api_key == api_keys.SASL_HANDSHAKE and not uses_sasl(self._protocol):
+            return refusals.with_sasl(self._protocol)
+        if api_keys.METADATA not in self.apis and refusals.needs_metadata(header.client_id, request.body):
+            return f"{header.client_id} needs Metadata{self.elsewhere(api_keys.METADATA)}"
+        return ""
 
     def _note(self, request: PendingRequest[ApiT, ContextT], answer: Answer, now_ms: int) -> Exchange:
         """Write an exchange to the journal."""

@@ -18,7 +18,7 @@ from mockraft.releases import DEFAULT, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
 from mockraft.server.controller.log.state_file import read_state
-from mockraft.server.controller.settings.features import metadata_version_level
+from mockraft.server.controller.settings.features import levels_for_simulated_brokers, metadata_version_level
 from mockraft.server.controller.settings.offers import read_ranges
 from mockraft.server.double import Double
 from mockraft.server.running import RunningController
@@ -264,6 +264,9 @@ def configured(config: ControllerConfig | None, rng: random.Random, given: Contr
         if state is not None and "cluster_id" not in options:
             found = found or read_state(Path(state)).cluster_id
         config = ControllerConfig(port=0, cluster_id=found or draw_cluster_id(rng))
+    levels = options.get("features", config.features)
+    if given.get("brokers") and isinstance(levels, Mapping):
+        options["features"] = levels_for_simulated_brokers(release(options.get("release", config.release)), levels)
     known = [field.name for field in dataclasses.fields(ControllerConfig)]
     for name in options.keys() - known:
         raise TypeError(f"{name}: a controller has no such option; {did_you_mean(name, known)}")

@@ -69,12 +69,13 @@ def describe(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> Cons
     if request.include_authorized_operations:
         for group in groups:
             if group.error_code == error_codes.NONE:
-                group.authorized_operations = operations.ON_GROUP
+                group.authorized_operations = operations.on_group(ctx, group.group_id)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _check_enabled(ctx: RequestContext) -> None:
     if not ctx.image.has(Behaviour.CONSUMER_PROTOCOL):
+        ctx.remark = "group.version is 0: this cluster has no groups of the consumer protocol"
         raise ApiError(error_codes.UNSUPPORTED_VERSION)
 
 

@@ -30,6 +30,7 @@ from mockraft.brokers.apis import (
     transaction_admin,
     transactions,
     txn_offset_commit,
+    unsupported_groups,
     write_txn_markers,
 )
 from mockraft.brokers.apis.api import AnyApi
@@ -44,6 +45,7 @@ ALL: tuple[AnyApi, ...] = (
     *refused.APIS,
     *transaction_admin.APIS,
     *transactions.APIS,
+    *unsupported_groups.APIS,
     alter_replica_log_dirs.API,
     api_versions.API,
     describe_acls.API,

@@ -164,7 +164,8 @@ def _member(described: Description) -> bytes:
     parts += [_text(described.client_host), _array(_text(each) for each in sorted(described.topics))]
     parts += [_text(described.pattern), _INT.pack(described.rebalance_timeout_ms), _text(described.assignor)]
     if described.classic is None:
-        return b"".join((*parts, _NO_TAGS))
+        # Kafka takes a missing tag for an empty struct, though its specification says null.
+        return b"".join((*parts, _tags([(_CLASSIC_SIDE, b"\0")])))
     protocols = _array(_text(name) + _bytes(data) + _NO_TAGS for name, data in described.classic.protocols)
     # A nullable struct begins with 1 where it is not null.
     side = b"".join((b"\1", _INT.pack(described.classic.session_timeout_ms), protocols, _NO_TAGS))

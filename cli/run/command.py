@@ -17,7 +17,9 @@ from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
 from mockraft.kafka_api.options import option
 from mockraft.kafka_api.shell import event_loop
+from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.settings.features import levels_for_simulated_brokers
 from mockraft.wire.directory_ids import draw_cluster_id
 from rich.console import Console
 from rich.live import Live
@@ -111,6 +113,7 @@ async def _start_controller(options: Options, rng: random.Random) -> RunningCont
         port=DEFAULT_PORT if options.port is None else options.port,
         cluster_id=draw_cluster_id(rng),
         session_timeout_ms=options.session_timeout_ms,
+        features=levels_for_simulated_brokers(release(), {}) if options.brokers else {},
     )
     try:
         return await RunningController.start(config, rng=rng)

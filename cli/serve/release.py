@@ -15,7 +15,11 @@ from mockraft.releases import SUPPORTED, metadata_version, release
 from mockraft.server import server_properties
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.image.settings import METADATA_VERSION_MIN
-from mockraft.server.controller.settings.features import initial_levels, metadata_version_level
+from mockraft.server.controller.settings.features import (
+    initial_levels,
+    levels_for_simulated_brokers,
+    metadata_version_level,
+)
 from mockraft.server.controller.settings.offers import read_ranges
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
             level = metadata_version_level(options["metadata_version"], chosen, unstable=unstable)
     with blaming("--feature"):
         features = dict(map(_feature, options["features"] or ()))
+        if options.get("brokers"):
+            features = levels_for_simulated_brokers(chosen, features)
         initial_levels(chosen, level, features, unstable=unstable)
     with blaming("--api-versions"):
         pairs = [text.partition("=") for text in options["api_versions"] or ()]

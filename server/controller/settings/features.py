@@ -25,6 +25,8 @@ from mockraft.wire.records.end_transaction_record import EndTransactionRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 STREAMS_VERSION: Final = "streams.version"
+WITHOUT_SIMULATED_BROKERS: Final = ("share.version", STREAMS_VERSION)
+"""Features that simulated brokers register and refuse: share groups and streams groups."""
 
 _BROKER_CONFIG_TYPE: Final = 4
 
@@ -117,6 +119,11 @@ class InitialLevels(NamedTuple):
     metadata_version: int
     kraft_version: int | None
     others: Mapping[str, int]
+
+
+def levels_for_simulated_brokers(release: Release, chosen: Mapping[str, int]) -> dict[str, int]:
+    """Return the chosen levels of a new log, with those at 0 that only real brokers make use of, unless chosen."""
+    return {**{name: 0 for name in WITHOUT_SIMULATED_BROKERS if name in release.features}, **chosen}
 
 
 def initial_levels(

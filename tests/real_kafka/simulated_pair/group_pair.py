@@ -10,10 +10,16 @@ from typing import Any
 from mockraft.wire import error_codes, json_form
 from mockraft.wire.java_values import hash_code
 from mockraft.wire.message import Message
+from mockraft.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
 from mockraft.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 from ...topics import assigned
 
@@ -62,6 +68,20 @@ class Groups:
             )
             assert joined.error_code == error_codes.NONE
             self.member_ids[which] = joined.member_id
+
+    async def move(self, *replicas: int) -> None:
+        """Move the partition of the simulated broker's group; the first replica leads."""
+        partition = ReassignablePartition(partition_index=LEADERS.index(SIMULATED), replicas=[*replicas])
+        topics = [ReassignableTopic(name="__consumer_offsets", partitions=[partition])]
+        await self.pair.ask(SIMULATED, AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=10_000))
+        described = MetadataRequest(topics=[MetadataRequestTopic(name="__consumer_offsets")])
+        async with asyncio.timeout(40):
+            while True:
+                (topic,) = (await self.pair.ask(SIMULATED, described, 9)).topics
+                found = next(each for each in topic.partitions if each.partition_index == partition.partition_index)
+                if sorted(found.isr_nodes) == sorted(found.replica_nodes) == sorted(replicas):
+                    return
+                await asyncio.sleep(0.05)
 
     def _neutral(self, tree: Any, group_id: str) -> Any:
         """Without the ids of the groups and their members, and without other groups."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from mockraft.brokers.coordinators import state_log
 from mockraft.wire import error_codes, json_form
 from mockraft.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from mockraft.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -46,7 +47,7 @@ STEPS = [
     "; fetch x 2; fetch - -1; b 0 t=both; a 2 o=both:0; commit a 2; commit b 2; b 3; commit b 3; commit a 2 v=8; delete"
     "; a -1; b -1; commit - -1; fetch a 2; delete",
     "join x; sync x 1; a 0 t=both; beat x 1; sync x 1; join x; sync x 2; beat x 2; a 2 o=; join y; sync y 3; beat x 2"
-    "; join x; sync x 3; a 3; a -1; beat x 4; beat x 3; join& x; join y; finish x",
+    "; join x; sync x 3; a 3; a -1; beat x 4; beat x 3",
     "a 0 t=both; join x 3; join x 5; join x 5; beat x 2; sync x 3; a 2 o=both:0,1; a 2 o=both:0; beat x 3; join x 5"
     "; sync x 3; commit x 3; leave x; a 3; a 4 o=both:0; join a; leave a; join z 3",
     "commit - -1; fetch - -1; a 0 t=both; fetch - -1; a -1; join x; beat x 1; leave x; a 0 t=both",
@@ -210,3 +211,29 @@ async def test_members_that_come_and_go(groups: Groups, steps: str) -> None:
     await asyncio.gather(do(real), do(simulated))
     for ours, theirs in zip(simulated.answers, real.answers, strict=True):
         assert (ours[:-1], groups.pair.difference(ours[-1], theirs[-1])) == (theirs[:-1], [])
+
+
+TAKEN_OVER = "a 0 t=both; b 0 t=both; a 2 o=both:0,1; A 0 t=both,single r=sing.* until=5; join x 3; commit a 2"
+"""A member that has yet to revoke, a static one, a regular expression and a classic member."""
+
+
+async def test_a_group_is_taken_over_by_a_real_broker_and_back(groups: Groups, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_log, "REWRITTEN_BYTES", 5_000)
+    ours = Members(groups, SIMULATED)
+    request = ConsumerGroupDescribeRequest(group_ids=[groups.group_ids[SIMULATED]])
+
+    async def described(which: int) -> Any:
+        async with asyncio.timeout(40):
+            while (found := await groups.pair.tree(which, request, 1))["groups"][0]["errorCode"]:
+                await asyncio.sleep(0.05)
+        return found
+
+    await groups.move(SIMULATED, REAL)
+    for step in TAKEN_OVER.split("; "):
+        await ours.do(step)
+    before = await described(SIMULATED)
+    assert len(before["groups"][0]["members"]) == 4
+    for which in (REAL, SIMULATED):
+        await groups.move(which)
+        assert groups.pair.difference(await described(which), before) == []
+        await groups.move(which, REAL + SIMULATED - which)

@@ -9,11 +9,6 @@ import pytest
 from mockraft.brokers.coordinators import state_log
 from mockraft.kafka.processes import KafkaTool
 from mockraft.wire import error_codes
-from mockraft.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
 from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
@@ -21,7 +16,6 @@ from mockraft.wire.messages.join_group_request import JoinGroupRequest, JoinGrou
 from mockraft.wire.messages.leave_group_request import LeaveGroupRequest
 from mockraft.wire.messages.list_groups_request import ListGroupsRequest
 from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from mockraft.wire.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -270,26 +264,12 @@ async def test_a_rewritten_log_is_taken_over_by_a_real_broker_and_back(
     monkeypatch.setattr(state_log, "REWRITTEN_BYTES", 20_000)
     pair, group_id = groups.pair, groups.group_ids[SIMULATED]
 
-    async def move(*replicas: int) -> None:
-        """Move the simulated broker's partition; the first replica leads."""
-        partition = ReassignablePartition(partition_index=LEADERS.index(SIMULATED), replicas=[*replicas])
-        topics = [ReassignableTopic(name="__consumer_offsets", partitions=[partition])]
-        await pair.ask(SIMULATED, AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=10_000))
-        described = MetadataRequest(topics=[MetadataRequestTopic(name="__consumer_offsets")])
-        async with asyncio.timeout(40):
-            while True:
-                (topic,) = (await pair.ask(SIMULATED, described, 9)).topics
-                found = next(each for each in topic.partitions if each.partition_index == partition.partition_index)
-                if sorted(found.isr_nodes) == sorted(found.replica_nodes) == sorted(replicas):
-                    return
-                await asyncio.sleep(0.05)
-
     async def committed_offset(which: int) -> int:
         while (answer := await pair.ask(which, fetching(group_id, ""), 7)).error_code:
             await asyncio.sleep(0.05)
         return int(answer.topics[0].partitions[0].committed_offset)
 
-    await move(SIMULATED, REAL)
+    await groups.move(SIMULATED, REAL)
     for offset in range(100):
         partition = OffsetCommitRequestPartition(committed_offset=offset, committed_metadata="m" * 1_000)
         topics = [OffsetCommitRequestTopic(name="single", partitions=[partition])]
@@ -298,8 +278,8 @@ async def test_a_rewritten_log_is_taken_over_by_a_real_broker_and_back(
     start = ListOffsetsPartition(partition_index=LEADERS.index(SIMULATED), timestamp=EARLIEST)
     earliest = ListOffsetsRequest(topics=[ListOffsetsTopic(name="__consumer_offsets", partitions=[start])])
     for replicas in ((REAL,), (SIMULATED,)):
-        await move(SIMULATED, REAL)
-        await move(*replicas)
+        await groups.move(SIMULATED, REAL)
+        await groups.move(*replicas)
         async with asyncio.timeout(40):
             assert await committed_offset(replicas[0]) == 99
         (topic,) = (await pair.ask(replicas[0], earliest, 7)).topics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mockraft.wire import api_keys, client, error_codes, json_form, messages
+from mockraft.wire import client, error_codes, json_form, messages
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.uuids import text_of
@@ -16,14 +16,6 @@ from .conftest import Change, setting
 pytestmark = pytest.mark.real_kafka
 
 REAL, SIMULATED = 1, 2
-NOT_SERVED = {
-    "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe",
-    "StreamsGroupTopologyDescriptionUpdate",
-    "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge", "InitializeShareGroupState",
-    "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
-    "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
-}  # fmt: skip
-"""APIs of a broker with coordinators of the newer kinds of groups."""
 
 
 def asked(name: str, version: int, **fields: Any) -> Any:
@@ -38,14 +30,8 @@ def versions(name: str, least: int = 0) -> range:
 
 @pytest.mark.parametrize("version", versions("ApiVersions"))
 async def test_api_versions(pair: Any, version: int) -> None:
-    keys = {messages.request(key).api_key: name.removesuffix("Request") for key, name in messages.REQUESTS.items()}
-
-    def served(tree: Any) -> Any:
-        tree["apiKeys"] = [api for api in tree["apiKeys"] if keys[api["apiKey"]] not in NOT_SERVED]
-        return tree
-
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    result = await pair.same(request, version, served)
+    result = await pair.same(request, version)
     assert len(result["apiKeys"]) > 30
 
 
@@ -207,15 +193,6 @@ async def test_an_api_that_brokers_do_not_serve_closes_the_connection(pair: Any,
         message = messages.by_name(f"{name}Request")
         with pytest.raises(client.DisconnectedError):
             await pair.ask(which, message(), message.max_version)
-
-
-async def test_every_offered_api_is_one_of_kafkas_for_brokers(pair: Any) -> None:
-    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    real, simulated = [
-        {each.api_key for each in (await pair.ask(which, request)).api_keys} for which in (REAL, SIMULATED)
-    ]
-    assert simulated <= real
-    assert {api_keys.name(key) for key in real - simulated} == NOT_SERVED
 
 
 ITS_OWN = {"node.id", "log.dirs", "metadata.log.dir", "listeners", "advertised.listeners"}
