@@ -1,6 +1,7 @@
 // Commits and aborts transactions with franz-go's default settings, and moves records with their offsets.
 //
-// Arguments: the bootstrap servers. Topics: orders and bills, of one partition each. It prints the bills.
+// Arguments: the group protocol (classic or consumer) and the bootstrap servers. Topics: orders and bills, of one
+// partition each. It prints the bills.
 package main
 
 import (
@@ -33,8 +34,12 @@ func produce(ctx context.Context, seeds []string) {
 }
 
 // move reads the committed orders, and writes the bills together with the offsets.
-func move(ctx context.Context, seeds []string, count int) {
+func move(ctx context.Context, protocol string, seeds []string, count int) {
+	if protocol == "consumer" {
+		ctx = context.WithValue(ctx, "opt_in_kafka_next_gen_balancer_beta", true)
+	}
 	session, err := kgo.NewGroupTransactSession(
+		kgo.WithContext(ctx),
 		kgo.SeedBrokers(seeds...),
 		kgo.TransactionalID("mover"),
 		kgo.DefaultProduceTopic("bills"),
@@ -66,9 +71,9 @@ func move(ctx context.Context, seeds []string, count int) {
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	seeds, count := os.Args[1:], 2
+	seeds, count := os.Args[2:], 2
 	produce(ctx, seeds)
-	move(ctx, seeds, count)
+	move(ctx, os.Args[1], seeds, count)
 	reader, err := kgo.NewClient(
 		kgo.SeedBrokers(seeds...), kgo.ConsumeTopics("bills"), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
