@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 @unique
 class Timer(Enum):
-    """What a member has to do in time, else it is removed."""
+    """Something that a member has to do in time, else it is removed."""
 
     SESSION = "the member session expired"
     REVOCATION = "it gave up its partitions too late"

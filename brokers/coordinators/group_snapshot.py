@@ -21,14 +21,14 @@ class ConsumerGroupState(Enum):
 
 
 class ClassicSide(NamedTuple):
-    """What a member that uses the classic protocol has besides: its session timeout, and its assignors' metadata."""
+    """A member that uses the classic protocol has this besides: its session timeout, and its assignors' metadata."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
 
 
 class Description(NamedTuple):
-    """What a member says of itself; `pattern` is the regular expression to which it subscribes."""
+    """A member's words about itself; `pattern` is the regular expression to which it subscribes."""
 
     instance_id: str | None = None
     rack_id: str | None = None

@@ -35,7 +35,7 @@ class Offset(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """Who commits offsets; `epoch` is the generation or the member epoch."""
+    """The sender of a commit of offsets; `epoch` is the generation or the member epoch."""
 
     member_id: str
     epoch: int

@@ -30,7 +30,7 @@ class MemberState(IntEnum):
 
 
 class Standing(NamedTuple):
-    """What a member has, and in which epoch; `revoking` is what it has to give up."""
+    """The partitions that a member has, and its epoch; `revoking` are those that it has to give up."""
 
     epoch: int = 0
     previous_epoch: int = 0

@@ -1,4 +1,4 @@
-"""What simulated brokers say to clients of groups that they do not coordinate: an error at once, and a reason."""
+"""Clients of groups that simulated brokers do not coordinate get an error at once, and the log has the reason."""
 
 from __future__ import annotations
 

@@ -65,16 +65,10 @@ class Members:
         self.answers: list[tuple[Any, ...]] = []
         self._pair, self._which, self._group_id = groups.pair, which, groups.group_ids[which]
         self._ids: dict[str, str] = {}
-        self._waiting: dict[str, asyncio.Task[None]] = {}
 
     async def do(self, step: str) -> None:
         verb, *arguments = step.split()
-        if verb == "finish":
-            await self._waiting[arguments[0]]
-        elif verb.endswith("&"):
-            self._waiting[arguments[0]] = asyncio.create_task(getattr(self, f"do_{verb[:-1]}")(*arguments))
-            await asyncio.sleep(0.2)
-        elif (known := getattr(self, f"do_{verb}", None)) is not None:
+        if (known := getattr(self, f"do_{verb}", None)) is not None:
             await known(*arguments)
         else:
             await self._heartbeat(verb, *arguments)
