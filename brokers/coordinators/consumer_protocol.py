@@ -112,7 +112,6 @@ class ConsumerGroup:
     """One group. `offsets` are by (topic, partition). Methods raise ApiError."""
 
     protocol_type = CONSUMER
-    is_idle = False
 
     def __init__(
         self, group_id: str, image: ClusterImage, settings: Callable[[], GroupSettings], keeper: Keeper, seed: int = 0
@@ -128,6 +127,11 @@ class ConsumerGroup:
         self._seen_topics: frozenset[str] = frozenset()
         # By what a member has to do and its id: until when, and in which epoch (None: in any).
         self._timers: dict[tuple[Timer, str], tuple[int, int | None]] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """True if removing the group would lose nothing but its epoch."""
+        return not self.snapshot.members and not self.offsets
 
     @property
     def state(self) -> ConsumerGroupState:
