@@ -6,7 +6,7 @@ UniformHeterogeneousAssignmentBuilder); `range` gives contiguous ones, the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from mockraft.wire.java_values import in_hash_map_order
@@ -63,7 +63,7 @@ class _Homogeneous:
 
     def __init__(self, members: Subscribers, counts: PartitionCounts) -> None:
         self._members = members
-        topics = sorted(next(iter(members.values())).topics)
+        topics = _in_hash_set_order(next(iter(members.values())).topics)
         every = [(topic_id, index) for topic_id in topics for index in range(counts[topic_id])]
         held = {each for member in members.values() for each in _pairs(member.assigned)}
         self._known = set(every)
@@ -157,7 +157,19 @@ class _Heterogeneous:
 
 
 def _pairs(assignment: Assignment) -> list[tuple[bytes, int]]:
-    return [(topic_id, index) for topic_id, indexes in assignment.items() for index in sorted(indexes)]
+    return [(topic_id, index) for topic_id in _in_hash_set_order(assignment) for index in sorted(assignment[topic_id])]
+
+
+def _in_hash_set_order(topic_ids: Collection[bytes]) -> list[bytes]:
+    """Return topic ids in the order of a java.util.HashSet of Uuid; equal buckets in the order of their bytes."""
+    buckets = max(16, 1 << (len(topic_ids) * 4 // 3).bit_length())
+
+    def bucket(topic_id: bytes) -> int:
+        mixed = int.from_bytes(topic_id[:8]) ^ int.from_bytes(topic_id[8:])
+        code = mixed >> 32 ^ mixed & 0xFFFFFFFF
+        return (code ^ code >> 16) & (buckets - 1)
+
+    return sorted(sorted(topic_ids), key=bucket)
 
 
 def _grouped(pairs: list[tuple[bytes, int]]) -> Assignment:

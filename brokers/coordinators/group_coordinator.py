@@ -67,8 +67,8 @@ class GroupCoordinator:
         assert core.image is not None
         self._image, self._config = core.image, core.config
         # Kafka sets no limit of members by default.
-        own = {"group.consumer.max.size": str(GroupLimits().members_max)}
-        self._defaults = {name: key.default for name, key in keys(BROKER).items()} | own
+        self._defaults = {name: key.default for name, key in keys(BROKER).items()}
+        self._defaults["group.consumer.max.size"] = str(GroupLimits().members_max)
         self.log = StateLog(core, replicas, StateTopic(GROUP_METADATA, count, timeout_ms), self, changed)
         self.groups = Groups(properties, changed)
         # By partition and producer id: the offsets of open transactions.

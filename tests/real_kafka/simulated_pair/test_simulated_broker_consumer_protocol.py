@@ -37,6 +37,8 @@ STEPS = [
     "; a 3 o=both:0; a -1; b 3; b 3 o=; b -1; a 0 t=both",
     "a 0 t=both s=range; b 0 t=both s=range; a 2 o=both:0,1; a 2 o=both:0; b 3; c 0 t=single s=uniform; c 0 t=single"
     "; b 3 t=single o=both:1; b 3 o=; a 5; b 5; c 5; d 0 t=both s=sticky",
+    "a 0 t=both,single,alone; b 0 t=both,single,alone; a 2 o=; b 3; c 0 t=both,alone; a 3 o=; b 3 o=; a 4; b 4; c 4"
+    "; d 0 t=both,single,alone s=range; e 0 t=single s=range; f 0 s=range t=alone; a 5 o=; b 5 o=; c 5 o=; d 6; e 7",
     "a 0 r=bo.* until=2; a 1 o=; a 1; b 0 r=bo.*; a 2 o=both:0; b 3; c 0 r=[; c 0 r=(?=x)"
     "; d 0 t=single r=bo.*; d 0 t=single r=; e 0 t= r=none; e 0 t=",
     "A 0 t=both; B 0 t=both; A 2 o=both:0; B 3; A -2; B 3; A 0 m=a2 t=both; A 0 m=a3 t=both; A 3; A 4 m=a2; B -1; C -1"
