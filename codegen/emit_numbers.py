@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _API_KEYS = '''"""Kafka {release}'s API keys by name.
 
 Generated from schemas_json/{release}/message/*Request.json by `python -m mockraft.codegen`: do not edit.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 RELEASE: Final = "{release}"
 """The release of these keys, and of all generated messages."""
@@ -29,6 +29,7 @@ def emit_api_keys(release: str, request_names: Mapping[int, str]) -> dict[str, s
     names = {key: name.removesuffix("Request") for key, name in sorted(request_names.items())}
     lines = [_API_KEYS.format(release=release)]
     lines += [f"{_constant(name)}: Final = {key}\n" for key, name in names.items()]
+    lines.append(_literal("ApiName", names.values(), "Name of an API as Kafka's specs spell it."))
     lines.append("\nNAMES: Final[dict[int, str]] = {\n")
     lines += [f'    {key}: "{name}",\n' for key, name in names.items()]
     lines += ["}\n", _LOOK_UP_API]
@@ -44,7 +45,7 @@ _ERROR_CODES = '''"""Kafka {release}'s error codes by their own names (org.apach
 Generated from schemas_json/{release}/errors.json by `python -m mockraft.codegen`: do not edit.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 '''
 
@@ -66,6 +67,7 @@ def emit_error_codes(release: str, errors_json: str) -> dict[str, str]:
     errors = sorted(json.loads(errors_json), key=lambda error: int(error["code"]))
     lines = [_ERROR_CODES.format(release=release)]
     lines += [f"{error['name']}: Final = {error['code']}\n" for error in errors]
+    lines.append(_literal("ErrorName", (error["name"] for error in errors), "Name of an error in Kafka's Errors."))
     lines.append("\nNAMES: Final[dict[int, str]] = {\n")
     lines += [f"    {error['code']}: {json.dumps(error['name'])},\n" for error in errors]
     lines.append("}\n\nMESSAGES: Final[dict[int, str]] = {\n")
@@ -74,3 +76,8 @@ def emit_error_codes(release: str, errors_json: str) -> dict[str, str]:
     lines.append(f"}}\n\nRETRIABLE: Final = frozenset([{retriable}])\n")
     lines.append(_LOOK_UPS_CODE)
     return {"wire/error_codes.py": "".join(lines)}
+
+
+def _literal(name: str, values: Iterable[str], about: str) -> str:
+    """Return an alias of a Literal with its docstring."""
+    return f'\n{name} = Literal[\n' + "".join(f'    "{each}",\n' for each in values) + f']\n"""{about}"""\n'

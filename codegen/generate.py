@@ -9,6 +9,7 @@ from mockraft.codegen.check import check
 from mockraft.codegen.emit_module import emit_module
 from mockraft.codegen.emit_numbers import emit_api_keys, emit_error_codes
 from mockraft.codegen.emit_package import MESSAGES, RECORDS, emit_init, emit_lookup, package_of
+from mockraft.codegen.emit_request_types import emit_request_types
 from mockraft.codegen.parse import parse
 from mockraft.codegen.spec import MessageSpec, SpecError
 from mockraft.wire import spec_files
@@ -44,7 +45,9 @@ def generate(specs: Iterable[MessageSpec], release: str, errors_json: str | None
         files[f"wire/{package.name}/__init__.py"] = emit_init(package)
         own = [spec for spec in specs if package_of(spec) is package]
         files[f"wire/{package.name}/lookup.py"] = emit_lookup(package, own)
-    files |= emit_api_keys(release, {spec.api_key: spec.name for spec in specs if spec.kind == "request"})
+    requests = {spec.api_key: spec for spec in specs if spec.kind == "request"}
+    files |= emit_api_keys(release, {key: spec.name for key, spec in requests.items()})
+    files |= emit_request_types(requests)
     return files | emit_error_codes(release, errors_json) if errors_json is not None else files
 
 

@@ -22,14 +22,20 @@ if TYPE_CHECKING:
     from mockraft.server.verification import WaitTimeoutError
     from mockraft.testing.broker import SimulatedBroker, SyncSimulatedBroker
     from mockraft.testing.controller import AwaitedController, Controller, SyncController
+    from mockraft.testing.faults import FaultKind
     from mockraft.testing.quorum import Quorum, SyncQuorum
+    from mockraft.wire.api_keys import ApiName
+    from mockraft.wire.error_codes import ErrorName
 
 __all__ = [
     "AlteredConfigs",
+    "ApiName",
     "AwaitedController",
     "BrokerState",
     "Controller",
+    "ErrorName",
     "Exchange",
+    "FaultKind",
     "Journal",
     "Match",
     "NewTopic",
@@ -51,6 +57,7 @@ _NAMES = {
     "brokers.lifecycle": ("BrokerState",),
     "testing.broker": ("SimulatedBroker", "SyncSimulatedBroker"),
     "testing.controller": ("AwaitedController", "Controller", "SyncController"),
+    "testing.faults": ("FaultKind",),
     "testing.quorum": ("Quorum", "SyncQuorum"),
     "kafka_api.clock": ("VirtualClock",),
     "server.controller.settings.policies": ("AlteredConfigs", "NewTopic"),
@@ -60,6 +67,8 @@ _NAMES = {
     "server.stubs.match": ("Match",),
     "server.stubs.stub": ("Stub", "stub"),
     "server.verification": ("WaitTimeoutError",),
+    "wire.api_keys": ("ApiName",),
+    "wire.error_codes": ("ErrorName",),
 }
 
 

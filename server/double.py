@@ -37,6 +37,7 @@ from mockraft.server.complaints import (
 )
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
+from mockraft.server.request_types import finds_requests, verifies_requests, waits_for_requests
 from mockraft.server.running import (
     NothingRunsError,
     RunningController,
@@ -66,6 +67,8 @@ from mockraft.wire.message import Message
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal.exchange import RequestT as Q
     from mockraft.kafka_api.journal.exchange import ResponseT as A
+    from mockraft.server.request_types import Conditions
+    from mockraft.wire.api_keys import ApiName
     from mockraft.wire.json_form import Json
     from mockraft.wire.kio_entities import KioEntity
     from mockraft.wire.message import RequestMessage
@@ -84,8 +87,8 @@ class Double:
 
     Requests are named as for `stub`: by API, and by keywords, which are scopes (`version`, `broker_id`, `client_id`,
     `connection`, `listener`, `node`, `principal`) and fields of the request, with `__` before an operator:
-    `verify(2, "BrokerHeartbeat", broker_id=1, current_metadata_offset__gte=5)`. With a request class in place of the
-    name, type checkers know the requests and responses. `since` is a mark; earlier requests are left out.
+    `verify(2, "BrokerHeartbeat", broker_id=1, current_metadata_offset__gte=5)`. Type checkers know the
+    requests and responses of an API whose name is a literal, and of a request class. `since` is a mark; earlier requests are left out.
     """
 
     def __init__(self, nodes: Callable[[], Mapping[int, RunningController]], script: Script) -> None:
@@ -108,7 +111,7 @@ class Double:
         """
         return State(self.nodes)
 
-    def stub(self, *api: str | int, **match: Any) -> Stub:
+    def stub(self, *api: ApiName | int, **match: Unpack[Conditions]) -> Stub:
         """Add a stub and define it by further calls: `.stub("BrokerHeartbeat").once().inject_error(…)`.
 
         Arguments are those of `mockraft.stub`. It takes effect at once, as a stub that only counts; each further call
@@ -199,10 +202,12 @@ class Double:
         """Return the current position in the journals, for `since`."""
         return max((journal.mark() for journal in self.journals.values()), default=0)
 
+    @finds_requests
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
         return list(matching(merged(self.journals.values(), since), match_of(match, fields)))
 
+    @verifies_requests
     def verify(
         self,
         n: int | None = None,
@@ -238,6 +243,7 @@ class Double:
             # The frames inside mockraft do not help the test's author.
             raise error.with_traceback(None) from None
 
+    @waits_for_requests
     async def wait_for(
         self,
         /,

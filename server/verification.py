@@ -14,6 +14,8 @@ from mockraft.wire.message import Message
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal.exchange import RequestT as Q
     from mockraft.kafka_api.journal.exchange import ResponseT as A
+    from mockraft.server.request_types import Conditions
+    from mockraft.wire.api_keys import ApiName
     from mockraft.wire.message import RequestClass
 
 _POLL_S = 0.005
@@ -23,7 +25,7 @@ T = TypeVar("T")
 PATIENCE_S = 10.0
 """Default time to wait for requests."""
 
-Requests: TypeAlias = "RequestClass[Q, A] | Stub | Match | str | int | Callable[[Exchange], bool] | None"
+Requests: TypeAlias = "RequestClass[Q, A] | Stub | Match | ApiName | int | Callable[[Exchange], bool] | None"
 """Requests to select: those of a stub or match, an API by name or number, a function of an exchange; None is all.
 
 A request class selects the requests of its API, and lets type checkers know the exchanges' requests and responses.
@@ -45,10 +47,10 @@ def match_of(match: Requests[Q, A], fields: Mapping[str, Any]) -> Wanted:
     if isinstance(match, Match):
         return match.and_where(**fields) if fields else match
     if isinstance(match, type) and issubclass(match, Message):
-        match = match.__name__.removesuffix("Request")
+        match = cast("ApiName", match.__name__.removesuffix("Request"))
     if match is None or isinstance(match, str | int):
         api = () if match is None else (match,)
-        return stub(*api, **fields).match if api or fields else None
+        return stub(*api, **cast("Conditions", fields)).match if api or fields else None
     if fields:
         raise ValueError(f"a function selects the requests, so {', '.join(fields)} cannot be given too")
     return cast(Callable[[Exchange], bool], match)

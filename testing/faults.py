@@ -15,11 +15,49 @@ from mockraft.server.stubs.faults.registry import Faults
 from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
+    from mockraft.wire.error_codes import ErrorName
     from mockraft.wire.json_form import Json
 
 __tracebackhide__ = True  # pytest leaves this module's frames out of tracebacks
 
 Direction = Literal["upstream", "downstream", "both"]
+FaultKind = Literal[
+    "latency",
+    "bandwidth",
+    "slow_close",
+    "half_open",
+    "reset_peer",
+    "slicer",
+    "limit_data",
+    "truncate",
+    "corrupt",
+    "duplicate",
+    "down",
+    "not_controller",
+    "resign",
+    "elect",
+    "restart",
+    "inconsistent_cluster_id",
+    "registration_never_succeeds",
+    "duplicate_registration",
+    "heartbeat_storm",
+    "never_caught_up",
+    "lost_heartbeats",
+    "stale_broker_epoch",
+    "expire_session",
+    "fence",
+    "unfence",
+    "should_shut_down",
+    "shutdown_never_granted",
+    "fail_log_dir",
+    "unacknowledged_dead_dir",
+    "throttle",
+    "stall_metadata_fetch",
+    "freeze_metadata_log",
+    "diverge",
+    "snapshot_not_found",
+]
+"""Name of a kind of fault; a test compares it with the table of kinds."""
 
 
 class FaultOptions(TypedDict, total=False):
@@ -96,7 +134,7 @@ class ControllerFaults:
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
-    def add(self, kind: str | Mapping[str, Json], **params: Any) -> SwitchedOn:
+    def add(self, kind: FaultKind | Mapping[str, Json], **params: Any) -> SwitchedOn:
         """Switch a fault on, by its kind and parameters, or by its JSON; for good, or as a block.
 
         Beside the kind's own parameters there are `toxicity`, `seed`, `match` and, for toxics of bytes, the scopes of
@@ -242,7 +280,7 @@ class ControllerFaults:
         """Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations."""
 
     def registration_never_succeeds(
-        self, broker_id: int = -1, *, error: str = "DUPLICATE_BROKER_REGISTRATION", **options: Unpack[FaultOptions]
+        self, broker_id: int = -1, *, error: ErrorName | Literal[""] = "DUPLICATE_BROKER_REGISTRATION", **options: Unpack[FaultOptions]
     ) -> SwitchedOn:
         """All registrations are refused."""
 
@@ -280,7 +318,7 @@ class ControllerFaults:
         """A log directory is offline as if its broker had reported it; switched off, it is online again."""
 
     def unacknowledged_dead_dir(
-        self, broker_id: int = -1, *, error: str = "UNKNOWN_SERVER_ERROR", **options: Unpack[FaultOptions]
+        self, broker_id: int = -1, *, error: ErrorName = "UNKNOWN_SERVER_ERROR", **options: Unpack[FaultOptions]
     ) -> SwitchedOn:
         """Heartbeats that report a failed log directory are answered with an error."""
 

@@ -21,6 +21,7 @@ from mockraft.kafka_api.journal.exchange import RequestT as Q
 from mockraft.kafka_api.journal.exchange import ResponseT as A
 from mockraft.kafka_api.listener import Observed
 from mockraft.server.complaints import Complaint
+from mockraft.server.request_types import Conditions, finds_requests, verifies_requests, waits_for_requests
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import RunningQuorum
 from mockraft.server.state.state import State
@@ -33,6 +34,7 @@ from mockraft.testing.faults import ControllerFaults
 from mockraft.testing.options import StartOptions
 from mockraft.testing.plan.outcome import PlanOutcome
 from mockraft.testing.plan.steps import Step
+from mockraft.wire.api_keys import ApiName
 from mockraft.wire.json_form import Json
 from mockraft.wire.kio_entities import KioEntity
 from mockraft.wire.message import MessageLookup, RequestMessage
@@ -96,7 +98,7 @@ class SyncController(Facade):
         """State of the controller (`brokers()`, `topics()`, `metadata_log()`), and commands that append records.
 
         The commands: `fence(1)`, `unfence(1)`, `elect("orders", 0, leader=2)`, `append([…])`, `snapshot()`, …."""
-    def stub(self, *api: str | int, **match: Any) -> Stub:
+    def stub(self, *api: ApiName | int, **match: Unpack[Conditions]) -> Stub:
         """Add a stub and define it by further calls: `.stub("BrokerHeartbeat").once().inject_error(…)`.
 
         Arguments are those of `mockraft.stub`. It takes effect at once, as a stub that only counts; each further call
@@ -129,8 +131,10 @@ class SyncController(Facade):
         """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
     def mark(self) -> int:
         """Return the current position in the journals, for `since`."""
+    @finds_requests
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
+    @verifies_requests
     def verify(
         self,
         n: int | None = None,
@@ -144,6 +148,7 @@ class SyncController(Facade):
         """Return the requests if there are `n` of them (without any number: at least one).
 
         The VerificationError, an AssertionError, lists the requests found, near misses, and the journal."""
+    @waits_for_requests
     def wait_for(
         self, /, match: Requests[Q, A] = None, n: int = 1, timeout_s: float = 10.0, *, since: int = 0, **fields: object
     ) -> list[Exchange[Q, A]]:
@@ -304,7 +309,7 @@ class SyncQuorum(Facade):
         """State of the controller (`brokers()`, `topics()`, `metadata_log()`), and commands that append records.
 
         The commands: `fence(1)`, `unfence(1)`, `elect("orders", 0, leader=2)`, `append([…])`, `snapshot()`, …."""
-    def stub(self, *api: str | int, **match: Any) -> Stub:
+    def stub(self, *api: ApiName | int, **match: Unpack[Conditions]) -> Stub:
         """Add a stub and define it by further calls: `.stub("BrokerHeartbeat").once().inject_error(…)`.
 
         Arguments are those of `mockraft.stub`. It takes effect at once, as a stub that only counts; each further call
@@ -337,8 +342,10 @@ class SyncQuorum(Facade):
         """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
     def mark(self) -> int:
         """Return the current position in the journals, for `since`."""
+    @finds_requests
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
+    @verifies_requests
     def verify(
         self,
         n: int | None = None,
@@ -352,6 +359,7 @@ class SyncQuorum(Facade):
         """Return the requests if there are `n` of them (without any number: at least one).
 
         The VerificationError, an AssertionError, lists the requests found, near misses, and the journal."""
+    @waits_for_requests
     def wait_for(
         self, /, match: Requests[Q, A] = None, n: int = 1, timeout_s: float = 10.0, *, since: int = 0, **fields: object
     ) -> list[Exchange[Q, A]]:

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Protocol, Self, TypeVar
 
     S = TypeVar("S", bound="Struct")
+    ResponseT = TypeVar("ResponseT")
     RequestT_co = TypeVar("RequestT_co", covariant=True)
     ResponseT_co = TypeVar("ResponseT_co", covariant=True)
 
-    class RequestMessage(Protocol[ResponseT_co]):
+    class RequestMessage(Protocol[ResponseT]):
         """A request. Generated requests declare the class of their response; it is for type checkers only."""
 
-        @property
-        def response_class(self) -> type[ResponseT_co]:
-            """Class of the response; at run time it is `messages.response(api_key)`."""
+        response_class: ClassVar[type[ResponseT]]
+        """Class of the response; at run time it is `messages.response(api_key)`."""
 
     class RequestClass(Protocol[RequestT_co, ResponseT_co]):
         """The class of a request, for the types of what a verification finds."""

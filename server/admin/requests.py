@@ -10,7 +10,7 @@ import operator
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -33,6 +33,7 @@ from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.match import Match
 
 if TYPE_CHECKING:
+    from mockraft.wire.api_keys import ApiName
     from mockraft.wire.json_form import Tree
 
 router = APIRouter(route_class=StrictRoute, tags=["requests"])
@@ -74,7 +75,7 @@ async def _match(
     connection: Annotated[Int32 | None, Query(description="Number of the connection.")] = None,
 ) -> Match | None:
     """Return the match of the query; None for everything. ProblemError for an unknown API."""
-    names = [name for name in api or () if name]
+    names = cast("list[ApiName]", [name for name in api or () if name])
     if not names and (client_id, broker_id, connection) == (None, None, None):
         return None
     anywhere = {"gte": -1}  # at simulated brokers too, as without a condition

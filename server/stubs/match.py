@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mockraft.kafka_api.connections import sender, sender_by_client_id
 from mockraft.kafka_api.journal.exchange import no_topic_name
@@ -25,13 +25,10 @@ from mockraft.wire.redaction.secret_fields import is_secret_path
 
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal import Exchange
+    from mockraft.wire.api_keys import ApiName
     from mockraft.wire.json_form import Json, Tree
 
 _KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
-
-
-ApiName = str | int
-"""Name or number of an API."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +79,7 @@ class Match:
     request matches, and an error of the stub is for these alone. Several of them select in one place: partition 1 of b.
     """
 
-    api: ApiName | Iterable[ApiName] | None = None
+    api: ApiName | int | Iterable[ApiName | int] | None = None
     version: object = None
     broker_id: object = None
     client_id: object = None
@@ -117,7 +114,7 @@ class Match:
         return received.broker < 0 or self.broker is not None or is_brokers_own
 
     @cached_property
-    def api_names(self) -> tuple[ApiName, ...]:
+    def api_names(self) -> tuple[ApiName | int, ...]:
         """APIs that it is about, by name as far as they have one; empty for any."""
         return _names(self.api)
 
@@ -319,11 +316,12 @@ def _conditions(where: object) -> Mapping[str, object]:
     return where
 
 
-def _names(api: object) -> tuple[ApiName, ...]:
+def _names(api: object) -> tuple[ApiName | int, ...]:
     if api is None:
         return ()
     given = api if isinstance(api, list | tuple | set | frozenset) else (api,)
-    return tuple(api_keys.NAMES.get(key, key) for key in map(api_key, given))
+    names = (api_keys.NAMES.get(key, key) for key in map(api_key, given))
+    return cast("tuple[ApiName | int, ...]", tuple(names))
 
 
 def _api(received: StubRequest) -> str:

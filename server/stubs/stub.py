@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from mockraft.server.stubs import frame_edits
 from mockraft.server.stubs.action import Action, AnswerPlan
@@ -38,6 +38,9 @@ from mockraft.server.stubs.triggers import OnCall, Once, Times, Trigger, WithPro
 
 if TYPE_CHECKING:
     from mockraft.kafka_api.journal import Exchange
+    from mockraft.server.request_types import Conditions
+    from mockraft.wire.api_keys import ApiName
+    from mockraft.wire.error_codes import ErrorName
     from mockraft.wire.json_form import Json, Tree
 
 T = TypeVar("T")
@@ -171,7 +174,7 @@ class Stub:
         """Set a name for people and an id."""
         return self._with(name=name, id=id or self.id)
 
-    def where(self, conditions: Mapping[str, object] | None = None, **fields: object) -> Stub:
+    def where(self, conditions: Mapping[str, object] | None = None, **fields: Unpack[Conditions]) -> Stub:
         """Add conditions on the request's fields."""
         more = replace(self.match, where={**self.match.where, **(conditions or {})})
         return self._with(match=more.and_where(**fields))
@@ -180,7 +183,7 @@ class Stub:
         """Add actions, as objects or as JSON."""
         return self._with(actions=(*self.actions, *actions_from_json(actions)))
 
-    def inject_error(self, error: str | int, message: str | None = None) -> Stub:
+    def inject_error(self, error: ErrorName | int, message: str | None = None) -> Stub:
         """Answer with an error in the API's error form, or with one for the entities that the match selects.
 
         `stub("CreateTopics", topic="b").inject_error("POLICY_VIOLATION")` refuses b; other topics are created.
@@ -331,39 +334,19 @@ def _scenario(tree: Json) -> Scenario | None:
     return read_parameters(Scenario, tree, "scenario")
 
 
-def stub(
-    *api: str | int,
-    version: object = None,
-    broker_id: object = None,
-    client_id: object = None,
-    connection: object = None,
-    listener: object = None,
-    node: object = None,
-    principal: object = None,
-    broker: object = None,
-    where: Mapping[str, object] | None = None,
-    **fields: object,
-) -> Stub:
+def stub(*api: ApiName | int, **match: Unpack[Conditions]) -> Stub:
     """Return a stub for requests of an API, of one of several, or of any; without actions the controller answers.
 
-    Every condition may be one value, a list (one of them) or an object of operators; so may `where`'s, by field path.
-    Keywords may select entities that a request names (topic, partition, group, transactional_id, producer_id, resource,
-    directory, feature, user): an error is for these alone. Further keywords are fields of the request, with `__` before
-    an operator or a nested field:
+    Keywords are the scopes `version`, `broker_id`, `client_id`, `connection`, `listener`, `node`, `principal` and
+    `broker`; entities that a request names (topic, partition, group, transactional_id, producer_id, resource,
+    directory, feature, user), for which alone an error is then; and fields of the request, with `__` before an operator
+    or a nested field. Every condition may be one value, a list (one of them) or an object of operators; so may those of
+    `where`, by field path:
 
         stub("BrokerHeartbeat", broker_id=1, want_fence=True, current_metadata_offset__gte=5).times(2).drop()
 
     Raise StubError, a ValueError, that names the field and similar ones.
     """
-    scopes = {
-        "version": version,
-        "broker_id": broker_id,
-        "client_id": client_id,
-        "connection": connection,
-        "listener": listener,
-        "node": node,
-        "principal": principal,
-        "broker": broker,
-    }
-    named, conditions = keywords(fields)
-    return Stub(Match(api=api or None, where={**(where or {}), **conditions}, **scopes | named))
+    where = match.pop("where", None) or {}
+    scopes, conditions = keywords(match)
+    return Stub(Match(api=api or None, where={**where, **conditions}, **scopes))

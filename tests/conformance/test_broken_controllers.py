@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft import Controller, Stub, conformance, stub
+from mockraft import ApiName, Controller, Stub, conformance, stub
 from mockraft.conformance import CannotConnectError, Outcome, target
 from mockraft.conformance.case import Case
 from mockraft.conformance.suite import all_cases
@@ -25,7 +25,7 @@ breakings = pytest.mark.parametrize("breaking", BREAKINGS.values(), ids=BREAKING
 
 @breakings
 @pytest.mark.parametrize("api", ["DescribeQuorum", "DescribeCluster", "Fetch"])
-async def test_refuses_a_controller_that_breaks_before_the_first_case(api: str, breaking: Breaking) -> None:
+async def test_refuses_a_controller_that_breaks_before_the_first_case(api: ApiName, breaking: Breaking) -> None:
     async with Controller() as controller:
         controller.add(breaking(stub(api)))
         with pytest.raises(CannotConnectError, match=r"does not answer as a Kafka controller|log cannot be read"):
@@ -34,7 +34,7 @@ async def test_refuses_a_controller_that_breaks_before_the_first_case(api: str, 
 
 @breakings
 @pytest.mark.parametrize("api", ["CreateTopics", "BrokerRegistration"])
-async def test_every_case_has_a_verdict_whatever_breaks(api: str, breaking: Breaking) -> None:
+async def test_every_case_has_a_verdict_whatever_breaks(api: ApiName, breaking: Breaking) -> None:
     cases = [case for case in all_cases() if case.area == "topic deletion"]
     async with Controller() as controller:
         controller.add(breaking(stub(api)))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from mockraft import Controller, Stub, conformance, stub
+from mockraft import ApiName, Controller, Stub, conformance, stub
 from mockraft.conformance import Outcome, Run, baseline, world
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.suite import all_cases
 
 from ..budgets import soak
 
-APIS = ("UnregisterBroker", "DeleteTopics")
+APIS: tuple[ApiName, ...] = ("UnregisterBroker", "DeleteTopics")
 LACKED = tuple(f"the controller does not offer {api}" for api in APIS)
 Refusing = Callable[[Stub], Stub]
 

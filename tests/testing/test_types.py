@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from mockraft import Controller, Quorum, SimulatedBroker, SyncQuorum, SyncSimulatedBroker
@@ -14,7 +15,7 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.server.config import ControllerConfig
 from mockraft.server.stubs.faults.fault import REQUIRED
 from mockraft.server.stubs.faults.presets import KINDS
-from mockraft.testing.faults import ControllerFaults
+from mockraft.testing.faults import ControllerFaults, FaultKind
 from mockraft.testing.options import BrokerOptions, ConfigOptions
 
 from tools import sync_types
@@ -23,7 +24,8 @@ from ..rows import each_row
 
 SNIPPET = """
 import copy
-from mockraft import AwaitedController, BrokerState, Controller, Quorum, Stub
+from typing import cast
+from mockraft import ApiName, AwaitedController, BrokerState, Controller, Quorum, Stub, stub
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
@@ -36,19 +38,40 @@ with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
     controller.stub("Fetch").once().drop()
     broker_id: int = controller.verify(1, BrokerHeartbeatRequest)[0].request.broker_id
     is_fenced: bool = controller.wait_for(BrokerHeartbeatRequest, want_fence=True)[0].response.is_fenced
-    anything: str = controller.requests("BrokerHeartbeat")[0].request.broker_id
+    epoch: int = controller.requests("BrokerHeartbeat", broker_id=1)[0].request.broker_epoch
+    is_fenced = controller.verify(at_least=1, match="BrokerHeartbeat")[0].response.is_fenced
+    validate_only: bool = controller.wait_for("CreateTopics", timeout_s=1)[0].request.validate_only
+    anything: str = controller.requests()[0].request.broker_id
+    anything = controller.requests(cast(ApiName, anything))[0].request.broker_id
+    stub("JoinGroup", "Produce", 68, broker=1, client_id__startswith="a", where={"groupId": "g"}).inject_error(35)
+    stub("CreateTopics", topics__name="a", timeout_ms__gte=1).where(validate_only=True).inject_error("NOT_CONTROLLER")
+    controller.faults.add("latency", latency_ms=3)
     answer: BrokerHeartbeatResponse = controller.ask(BrokerHeartbeatRequest())
     Controller.sync(sesion_timeout_ms=3)  # error
     Controller.sync(session_timeout_ms="3")  # error
     controller.start_broker(1, rak="a")  # error
     controller.faults.fense()  # error
+    controller.faults.add("fense")  # error
+    controller.faults.registration_never_succeeds(error="NOPE")  # error
+    controller.stub("CreateTopics", brokr_id=1)  # error
+    controller.stub("CreateTopics", topics__nam="a")  # error
+    controller.stub("CreateTopicz")  # error
+    stub("CreateTopicz")  # error
+    stub("CreateTopics", brokr_id=1)  # error
+    stub("CreateTopics").where(timeout=1)  # error
+    stub("CreateTopics").inject_error("NOPE")  # error
+    controller.verify(1, "Nope")  # error
+    controller.requests("Nope")  # error
+    controller.wait_for("Nope")  # error
+    controller.verify(1, anything)  # error
+    controller.requests("CreateTopics")[0].request.timeout  # error
     controller.faults.latency(latency_ms="slow")  # error
     controller.state.fense(1)  # error
     controller.stub("Fetch").onse()  # error
     broker.wait_until("running")  # error
     controller.verify(1, BrokerHeartbeatRequest)[0].request.brokerid  # error
     controller.wait_for(BrokerHeartbeatRequest)[0].response.isfenced  # error
-    epoch: str = controller.requests(BrokerHeartbeatRequest)[0].request.broker_epoch  # error
+    text: str = controller.requests(BrokerHeartbeatRequest)[0].request.broker_epoch  # error
     controller.verify(1, BrokerHeartbeatResponse)  # error
     controller.ask(BrokerHeartbeatRequest()).isfenced  # error
     controller.ask("BrokerHeartbeat")  # error
@@ -68,6 +91,8 @@ async def waits(controller: AwaitedController, own: Quorum) -> None:
     broker.fail_log_dir("/d1")
     is_fenced: bool = (await controller.wait_for(BrokerHeartbeatRequest))[0].response.is_fenced
     answer: BrokerHeartbeatResponse = await controller.ask(BrokerHeartbeatRequest())
+    topics = (await controller.wait_for("CreateTopics"))[0].request.topics
+    topics[0].nam  # error
     await broker.wait_until("running")  # error
     controller.wait_for("Fetch")[0]  # error
     for each in own.brokers.values():
@@ -75,12 +100,17 @@ async def waits(controller: AwaitedController, own: Quorum) -> None:
 """
 
 
+CHECKERS = {"mypy": ["--strict"], "pyright": ["--pythonpath", sys.executable]}
+
+
 @pytest.mark.one_python
-def test_mypy_checks_options_faults_and_blocking_methods(tmp_path: Path) -> None:
+@each_row("checker", list(CHECKERS))
+def test_names_fields_options_and_faults_are_checked(checker: str, tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text(SNIPPET)
-    command = [sys.executable, "-m", "mypy", "--strict", "snippet.py"]
+    command = [sys.executable, "-m", checker, *CHECKERS[checker], "snippet.py"]
     checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    errors = {int(line.split(":")[1]) for line in checked.stdout.splitlines() if ": error: " in line}
+    found = re.finditer(r"snippet\.py:(\d+):.* error: ", checked.stdout)
+    errors = {int(each[1]) for each in found}
     expected = {number for number, line in enumerate(SNIPPET.splitlines(), 1) if line.endswith("# error")}
     assert errors == expected, checked.stdout + checked.stderr
 
@@ -104,6 +134,10 @@ def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
         for each in KINDS[kind].parameters
     }
     assert found == wanted
+
+
+def test_kinds_of_faults_have_a_type() -> None:
+    assert list(get_args(FaultKind)) == list(KINDS)
 
 
 def test_types_of_the_blocking_classes_are_generated_from_the_asynchronous_ones() -> None:

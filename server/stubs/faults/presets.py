@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from mockraft.server.stubs.action import Action
 from mockraft.server.stubs.actions import Change, DelayOn
@@ -16,6 +16,8 @@ from mockraft.wire import record_batch
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.fault import FaultTarget
+    from mockraft.wire.api_keys import ApiName
+    from mockraft.wire.error_codes import ErrorName
     from mockraft.wire.json_form import Json, Tree
     from mockraft.wire.messages.fetch_request import FetchRequest
     from mockraft.wire.messages.fetch_response import FetchResponse
@@ -99,13 +101,17 @@ def _heartbeat(name: str, **change: Mapping[str, object]) -> Callable[[FaultTarg
     return made_of(lambda params: [stub("BrokerHeartbeat", broker_id=scope(params)).change(**change).named(name)])
 
 
-def _refused(name: str, error: str, *apis: str) -> Callable[[FaultTarget, Params], InForce]:
+def _refused(name: str, error: ErrorName, *apis: ApiName) -> Callable[[FaultTarget, Params], InForce]:
     return made_of(lambda params: [stub(*apis, broker_id=scope(params)).inject_error(error).named(name)])
+
+
+def _error(params: Params) -> ErrorName:
+    return cast("ErrorName", params.text("error"))
 
 
 def _registration_never_succeeds(params: Params) -> Iterable[Stub]:
     matching = stub("BrokerRegistration", broker_id=scope(params)).named("registration_never_succeeds")
-    yield matching.inject_error(params.text("error")) if params.text("error") else matching.drop()
+    yield matching.inject_error(_error(params)) if params.text("error") else matching.drop()
 
 
 def _lost_heartbeats(params: Params) -> Iterable[Stub]:
@@ -114,7 +120,7 @@ def _lost_heartbeats(params: Params) -> Iterable[Stub]:
 
 def _unacknowledged_dead_dir(params: Params) -> Iterable[Stub]:
     matching = stub("BrokerHeartbeat", where={"offlineLogDirs[]": {"exists": True}}, broker_id=scope(params))
-    yield matching.inject_error(params.text("error")).named("unacknowledged_dead_dir")
+    yield matching.inject_error(_error(params)).named("unacknowledged_dead_dir")
 
 
 def _throttle(params: Params) -> Iterable[Stub]:
