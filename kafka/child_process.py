@@ -65,13 +65,21 @@ def last_lines(log: str) -> str:
     return "\n  | " + "\n  | ".join(log.splitlines()[-25:])
 
 
+_KILL_UNLESS_ENDED = 'read -r ended || kill -9 "-$1"'
+"""A shell's program: wait for a line on standard input; at its end without one, kill the process group `$1`."""
+
+
 class ChildProcess:
-    """One child process in a session of its own (a Ctrl-C in the terminal does not reach it), its output in a file."""
+    """One child process in a session of its own (a Ctrl-C in the terminal does not reach it), its output in a file.
+
+    It ends with this process, even if that is killed: a shell waits for the end of a pipe whose other end is here.
+    """
 
     def __init__(self, name: str, log_path: Path) -> None:
         self.name = name
         self.log_path = log_path
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._log_start = 0
 
     @property
@@ -83,12 +91,15 @@ class ChildProcess:
     @property
     def running(self) -> bool:
         """True if the process is alive."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self.exit_code is None
 
     @property
     def exit_code(self) -> int | None:
         """Exit code (negative: the signal's number); None while it runs or before its start."""
-        return None if self._process is None else self._process.poll()
+        code = None if self._process is None else self._process.poll()
+        if code is not None:
+            self._dismiss_guard()
+        return code
 
     @property
     def whole_log(self) -> str:
@@ -113,6 +124,19 @@ class ChildProcess:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
+        guard = ["sh", "-c", _KILL_UNLESS_ENDED, "sh", str(self.pid)]
+        self._guard = subprocess.Popen(
+            guard,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _dismiss_guard(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.communicate(b"ended\n")
 
     def wait_for_log(self, pattern: str, timeout_s: float = 30, what: str = "") -> re.Match[str]:
         """Wait until the newest start's log has a match of the regular expression, and return the first.
@@ -141,9 +165,11 @@ class ChildProcess:
         """Wait for the end of the process and return its exit code. Raises KafkaProcessError at the timeout."""
         assert self._process is not None, f"{self.name} was not started"
         try:
-            return self._process.wait(timeout_s)
+            code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise KafkaProcessError(f"{self.name} still runs after {timeout_s:g} s{self.last_lines()}") from None
+        self._dismiss_guard()
+        return code
 
     def stop(self, timeout_s: float = 30) -> int:
         """SIGTERM, wait, and return the exit code (143 for a JVM that closed cleanly)."""
@@ -155,6 +181,7 @@ class ChildProcess:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            self._dismiss_guard()
 
     def last_lines(self) -> str:
         """The end of the newest start's log as lines to put below an error."""

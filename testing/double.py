@@ -267,9 +267,9 @@ def configured(config: ControllerConfig | None, rng: random.Random, given: Contr
     levels = options.get("features", config.features)
     if given.get("brokers") and isinstance(levels, Mapping):
         options["features"] = levels_for_simulated_brokers(release(options.get("release", config.release)), levels)
-    known = [field.name for field in dataclasses.fields(ControllerConfig)]
-    for name in options.keys() - known:
-        raise TypeError(f"{name}: a controller has no such option; {did_you_mean(name, known)}")
+    known = ControllerOptions.__annotations__
+    if unknown := next((name for name in options if name not in known), None):
+        raise TypeError(f"{unknown}: a controller has no such option; {did_you_mean(unknown, known)}")
     return dataclasses.replace(config, **options)
 
 

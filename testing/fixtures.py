@@ -18,9 +18,11 @@ from mockraft.kafka_api.journal import report as journal_report
 from mockraft.testing.controller import AwaitedController, Controller, SyncController
 from mockraft.testing.double import StartedDouble
 from mockraft.testing.lab.trial import STUBS
+from mockraft.testing.options import ControllerOptions
 from mockraft.testing.plugin_settings import LIVE, setting
 from mockraft.testing.quorum import Quorum, SyncQuorum
 from mockraft.testing.tracebacks import end_at_call
+from mockraft.wire.names import did_you_mean
 
 RunningDouble: TypeAlias = SyncController | AwaitedController | SyncQuorum
 T = TypeVar("T")
@@ -122,10 +124,15 @@ def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, object]
 def _made(request: pytest.FixtureRequest, kind: Callable[..., T], options: Mapping[str, object]) -> T:
     lab = setting(request.config, "lab")
     schedule = {"stubs": Path(lab) / STUBS} if lab else {}
-    try:
-        return kind(**schedule, **options)
-    except (TypeError, ValueError) as error:
-        pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {error}", pytrace=False)
+    known = (*ControllerOptions.__annotations__, *_JUDGED, "controllers")
+    if unknown := next((name for name in options if name not in known), None):
+        wrong = f"there is no option {unknown}; {did_you_mean(unknown, known)}"
+    else:
+        try:
+            return kind(**schedule, **options)
+        except (TypeError, ValueError) as error:
+            wrong = str(error)
+    pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {wrong}", pytrace=False)
 
 
 @contextmanager

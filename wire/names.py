@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from keyword import iskeyword
 
+_LISTED_MAX = 32
+"""A longer list of known names helps nobody; the similar ones of it are shown."""
+
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -23,6 +26,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     names = list(known)
     if near := similar_names(name, names):
         return f"did you mean {' or '.join(near)}?"
+    if len(names) > _LISTED_MAX:
+        return f"there are {len(names)}, among them {', '.join(similar_names(name, names, cutoff=0) or names[:3])}"
     return f"there are: {', '.join(names) or 'none'}"
 
 

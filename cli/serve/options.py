@@ -67,6 +67,14 @@ class ProcessOptions:
         help="Also run so many simulated brokers in this process, which serve clients.",
         lowest=0,
     )
+    broker_heartbeat_interval_ms: int = option(
+        2_000,
+        group="Cluster",
+        help="Heartbeat interval of the simulated brokers (broker.heartbeat.interval.ms). Less makes tests quicker:"
+        " client libraries start with 100.",
+        lowest=1,
+        highest=INT_MAX,
+    )
     brokers_port: int = option(
         0,
         group="Cluster",

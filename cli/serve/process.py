@@ -173,6 +173,7 @@ async def _start_brokers(
                 listener_security=security,
                 authorizer=config.authorizer_of(),
                 messages=messages,
+                heartbeat_interval_ms=options["broker_heartbeat_interval_ms"],
             )
     except ListenerError as error:
         return fail(ExitCode.CANNOT_LISTEN, str(error))
