@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +18,19 @@ import (
 )
 
 const (
-	callTimeout   = 30 * time.Second
-	verifyTimeout = 5 * time.Second
-	pollInterval  = 20 * time.Millisecond
-	journalLines  = 20
+	callTimeout    = 30 * time.Second
+	verifyTimeout  = 5 * time.Second
+	waitTimeout    = 10 * time.Second
+	waitTimeoutMax = 10 * time.Minute
+	pollInterval   = 20 * time.Millisecond
+	journalLines   = 20
 )
 
 // Controller is a controller as one test uses it: what cannot be done ends the test. When the test ends, a stub or a
 // fault that was never used fails it, and a test that failed shows the requests that the controller received.
+//
+// Methods that wait take a context, and wait until its deadline, else as long as they say. The others make one call,
+// and end with the test.
 type Controller struct {
 	// Bootstrap is for controller.quorum.bootstrap.servers and bootstrap.controllers.
 	Bootstrap string
@@ -35,6 +42,7 @@ type Controller struct {
 	API *api.Client
 
 	t        testing.TB
+	ctx      context.Context   // of calls that do not wait; done when the test has ended
 	places   map[string]string // of stubs and faults, by their ids
 	reported bool
 }
@@ -42,21 +50,24 @@ type Controller struct {
 // Start runs a controller for this test, with options of `mockraft serve`, and stops it when the test ends.
 func Start(t testing.TB, options ...string) *Controller {
 	t.Helper()
-	process, err := Launch(options...)
+	process, err := launch(context.Background(), &processLog{t: t}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := process.Stop(); err != nil {
+		t.Helper()
+		if err := process.Stop(context.Background()); err != nil {
 			t.Errorf("mockraft stopped with %v", err)
 		}
 	})
-	return process.For(t)
+	return Attach(t, process.AdminURL, "")
 }
 
 // For gives a shared controller to a test: without the stubs, faults and requests of the test before.
 func (p *Process) For(t testing.TB) *Controller {
 	t.Helper()
+	p.log.use(t)
+	t.Cleanup(func() { p.log.use(nil) })
 	return Attach(t, p.AdminURL, "")
 }
 
@@ -74,8 +85,10 @@ func Attach(t testing.TB, adminURL, token string) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Controller{AdminURL: adminURL, API: client, t: t}
-	health := read[api.Health](c)(client.GetHealth(context.Background()))
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	c := &Controller{AdminURL: adminURL, API: client, t: t, ctx: ctx}
+	health := read[api.Health](c)(client.GetHealth(ctx))
 	c.Bootstrap, c.ClusterID = health.Bootstrap, health.ClusterID
 	c.Reset()
 	t.Cleanup(c.finish)
@@ -86,22 +99,20 @@ func Attach(t testing.TB, adminURL, token string) *Controller {
 func (c *Controller) Reset() {
 	c.t.Helper()
 	c.places = map[string]string{}
-	read[nothing](c)(c.API.Reset(context.Background(), api.ResetJSONRequestBody{}))
+	read[nothing](c)(c.API.Reset(c.ctx, api.ResetJSONRequestBody{}))
 }
 
 // Verify fails the test unless exactly so many requests match; it waits up to five seconds for them. The failure lists
 // the nearest requests, condition by condition.
-func (c *Controller) Verify(count int, match Match) {
+func (c *Controller) Verify(ctx context.Context, count int, match Match) {
 	c.t.Helper()
-	wanted := int64(count)
-	c.verify(api.Verify{Match: &match, Count: &wanted}, verifyTimeout)
+	c.verify(ctx, api.Verify{Match: &match, Count: ptr(int64(count))}, verifyTimeout)
 }
 
-// Wait waits until so many requests match, and fails the test after the timeout.
-func (c *Controller) Wait(count int, match Match, timeout time.Duration) {
+// Wait waits until so many requests match, for ten seconds, and fails the test otherwise.
+func (c *Controller) Wait(ctx context.Context, count int, match Match) {
 	c.t.Helper()
-	wanted := int64(count)
-	c.verify(api.Verify{Match: &match, AtLeast: &wanted}, timeout)
+	c.verify(ctx, api.Verify{Match: &match, AtLeast: ptr(int64(count))}, waitTimeout)
 }
 
 // Requests returns the newest 1,000 matching requests with their bodies, oldest first.
@@ -109,64 +120,84 @@ func (c *Controller) Requests(match Match) []api.ReceivedRequest {
 	c.t.Helper()
 	limit, summary := int64(1000), false
 	body := api.Find{Match: &match, Limit: &limit, Summary: &summary}
-	return read[api.Found](c)(c.API.FindRequests(context.Background(), body)).Requests
+	return read[api.Found](c)(c.API.FindRequests(c.ctx, body)).Requests
 }
 
 // Brokers returns the registered brokers, by id.
 func (c *Controller) Brokers() []api.Broker {
 	c.t.Helper()
-	return read[api.Brokers](c)(c.API.ListBrokers(context.Background())).Brokers
+	return read[api.Brokers](c)(c.API.ListBrokers(c.ctx)).Brokers
 }
 
-// WaitForBrokers waits until so many brokers are registered and unfenced, and fails the test after the timeout.
-func (c *Controller) WaitForBrokers(count int, timeout time.Duration) {
+// WaitForBrokers waits until so many brokers are registered and unfenced, for ten seconds, and fails the test
+// otherwise.
+func (c *Controller) WaitForBrokers(ctx context.Context, count int) {
 	c.t.Helper()
-	deadline := time.Now().Add(timeout)
+	c.runningBrokers(ctx, count)
+}
+
+// BootstrapServers returns the addresses of the registered brokers that are not fenced, for clients: host:port, with
+// commas between. It waits for the first of them as WaitForBrokers does.
+func (c *Controller) BootstrapServers(ctx context.Context) string {
+	c.t.Helper()
+	var servers []string
+	for _, each := range c.runningBrokers(ctx, 1) {
+		if len(each.Listeners) > 0 {
+			servers = append(servers, net.JoinHostPort(each.Listeners[0].Host, strconv.Itoa(int(each.Listeners[0].Port))))
+		}
+	}
+	return strings.Join(servers, ",")
+}
+
+func (c *Controller) runningBrokers(ctx context.Context, count int) []api.Broker {
+	c.t.Helper()
+	ctx, cancel := within(ctx, waitTimeout)
+	defer cancel()
 	for {
-		brokers, running := c.Brokers(), 0
-		for _, each := range brokers {
-			if !each.Fenced {
-				running++
+		var running []api.Broker
+		var fenced []string
+		for _, each := range c.Brokers() {
+			if each.Fenced {
+				fenced = append(fenced, strconv.Itoa(int(each.BrokerID)))
+			} else {
+				running = append(running, each)
 			}
 		}
-		if running >= count {
-			return
+		if len(running) >= count {
+			return running
 		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("after %s %d of %d brokers are registered and unfenced; the brokers: %+v", timeout, running, count, brokers)
+		select {
+		case <-ctx.Done():
+			c.t.Fatalf("%d of %d brokers are registered and unfenced (fenced: %s): %v; simulated ones: --brokers %d",
+				len(running), count, strings.Join(fenced, ", "), ctx.Err(), count)
+		case <-time.After(pollInterval):
 		}
-		time.Sleep(pollInterval)
 	}
-}
-
-// ExpireSession ends a broker's session: it is fenced until its next heartbeat.
-func (c *Controller) ExpireSession(broker int) {
-	c.t.Helper()
-	read[api.Broker](c)(c.API.ExpireBrokerSession(context.Background(), int32(broker)))
-}
-
-// Fault adds a network fault or a preset; `GET /v1/faults/kinds` lists them.
-func (c *Controller) Fault(kind api.FaultKind, params api.FaultParams) api.Fault {
-	c.t.Helper()
-	body := api.NewFault{Kind: kind, Params: &params}
-	found := read[api.Fault](c)(c.API.AddFault(context.Background(), body))
-	c.places[found.ID] = callersPlace()
-	return found
 }
 
 // AdvanceClock moves the time of a controller that was started with --virtual-clock.
 func (c *Controller) AdvanceClock(by time.Duration) {
 	c.t.Helper()
-	read[api.ClockNow](c)(c.API.AdvanceClock(context.Background(), api.Advance{Ms: by.Milliseconds()}))
+	read[api.ClockNow](c)(c.API.AdvanceClock(c.ctx, api.Advance{Ms: by.Milliseconds()}))
 }
 
-func (c *Controller) verify(body api.Verify, timeout time.Duration) {
+// verify waits until the deadline of the context, else for this time. The server ends the wait, as it has the report.
+func (c *Controller) verify(ctx context.Context, body api.Verify, timeout time.Duration) {
 	c.t.Helper()
-	within := timeout.Milliseconds()
-	body.WithinMs = &within
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(max(0, time.Until(deadline)), waitTimeoutMax)
+	}
+	body.WithinMs = ptr(timeout.Milliseconds())
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+callTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if ctx.Err() == context.Canceled {
+			cancel()
+		}
+	})()
 	waiting := *c.API
-	waiting.Client = &http.Client{Timeout: timeout + callTimeout}
-	found := read[api.Verification](c)(waiting.VerifyRequests(context.Background(), body))
+	waiting.Client = &http.Client{}
+	found := read[api.Verification](c)(waiting.VerifyRequests(call, body))
 	if !found.Verified {
 		c.reported = true
 		c.t.Fatal(*found.Report)
@@ -176,18 +207,27 @@ func (c *Controller) verify(body api.Verify, timeout time.Duration) {
 // finish fails the test for unused stubs and faults and for what broke, in the server's words, shows the journal of a
 // test that failed, and removes stubs and faults.
 func (c *Controller) finish() {
+	c.t.Helper()
 	defer c.Reset()
-	for _, each := range read[api.Complaints](c)(c.API.ListComplaints(context.Background())).Complaints {
+	for _, each := range read[api.Complaints](c)(c.API.ListComplaints(c.ctx)).Complaints {
 		c.t.Errorf("%s%s", c.places[each.ID], each.Text)
 	}
 	if c.reported || !c.t.Failed() {
 		return // the report of a verification has the journal
 	}
 	params := &api.ListRequestsParams{Limit: ptr(int64(journalLines))}
-	for _, each := range read[api.Requests](c)(c.API.ListRequests(context.Background(), params)).Requests {
+	for _, each := range read[api.Requests](c)(c.API.ListRequests(c.ctx, params)).Requests {
 		c.t.Logf("request %d: %s v%d of client %s: served by %s, error %s", each.ID, each.API, each.APIVersion,
 			text(each.ClientID), each.ServedBy, text(each.Error))
 	}
+}
+
+// within returns a context with its own deadline, else one after this time.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
 }
 
 type nothing struct{}

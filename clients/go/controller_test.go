@@ -23,14 +23,14 @@ const unsupportedVersion = 35
 var shared *mockraft.Process
 
 func TestMain(m *testing.M) {
-	process, err := mockraft.Launch("--brokers", "1")
+	process, err := mockraft.Launch(context.Background(), "--brokers", "1")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	shared = process
 	code := m.Run()
-	if err := process.Stop(); err != nil {
+	if err := process.Stop(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
@@ -71,7 +71,7 @@ func TestAStubServesOneClientOnce(t *testing.T) {
 	if stub.Calls() != 1 {
 		t.Errorf("%d calls", stub.Calls())
 	}
-	controller.Verify(2, match)
+	controller.Verify(context.Background(), 2, match)
 	served := controller.Requests(match)
 	if len(served) != 2 || *served[0].Error != "UNSUPPORTED_VERSION" || served[1].Error != nil {
 		t.Errorf("requests %+v", served)
@@ -81,28 +81,62 @@ func TestAStubServesOneClientOnce(t *testing.T) {
 func TestEveryTriggerAndActionIsAccepted(t *testing.T) {
 	controller := shared.For(t)
 	match := mockraft.Match{API: []string{"Vote", "BeginQuorumEpoch"}, BrokerID: map[string]any{"gte": 5}}
-	for _, trigger := range []mockraft.Trigger{nil, mockraft.Once(), mockraft.Times(2), mockraft.OnCall(3), mockraft.EveryTime()} {
-		for _, action := range []mockraft.Action{
+	for _, trigger := range []mockraft.StubOption{mockraft.Once(), mockraft.Times(2), mockraft.OnCall(3)} {
+		for _, action := range []mockraft.StubOption{
 			mockraft.InjectError("NOT_CONTROLLER"), mockraft.Drop(), mockraft.DisconnectOn(),
 			mockraft.DelayOn(time.Second), mockraft.Answer(map[string]any{"errorCode": 1}),
 			mockraft.ChangeResponse(map[string]any{"errorCode": 1}),
 		} {
 			controller.Stub(match, trigger, action).Remove()
+			controller.Stub(match, action).Remove()
 		}
 	}
 }
 
 func TestAFaultIsWhatABrokerGets(t *testing.T) {
 	controller := shared.For(t)
-	controller.Fault(api.StaleBrokerEpoch, api.FaultParams{})
+	stale := controller.StaleBrokerEpoch(mockraft.OnBroker(1))
 	heartbeats := mockraft.Match{API: "BrokerHeartbeat", BrokerID: 1}
-	controller.Wait(2, heartbeats, 10*time.Second) // one may have come before the fault
+	controller.Wait(context.Background(), 2, heartbeats) // one may have come before the fault
+	if stale.Fired() == 0 {
+		t.Error("the fault did not act")
+	}
 	received := controller.Requests(heartbeats)
 	if got := received[len(received)-1].Error; got == nil || *got != "STALE_BROKER_EPOCH" {
 		t.Errorf("error %v", got)
 	}
 	if brokers := controller.Brokers(); len(brokers) != 1 || brokers[0].BrokerID != 1 {
 		t.Errorf("brokers %+v", brokers)
+	}
+}
+
+func TestAFenceLastsUntilItIsRemoved(t *testing.T) {
+	controller := shared.For(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	controller.WaitForBrokers(ctx, 1)
+	fence := controller.Fence(1)
+	if !controller.Brokers()[0].Fenced {
+		t.Error("not fenced")
+	}
+	fence.Remove()
+	connection, err := net.Dial("tcp", controller.BootstrapServers(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection.Close()
+}
+
+func TestEveryParameterOfAFaultIsAccepted(t *testing.T) {
+	controller := shared.For(t)
+	elsewhere := mockraft.OnConnections(api.ConnectionMatch{ClientID: "nobody"})
+	for _, fault := range []*mockraft.Fault{
+		controller.Latency(mockraft.WithLatency(time.Second), mockraft.WithJitter(time.Millisecond), elsewhere),
+		controller.Corrupt(mockraft.WithDirection("upstream"), mockraft.WithProbability(0.5), elsewhere),
+		controller.Throttle(mockraft.WithThrottle(time.Second), mockraft.OnBroker(7)),
+		controller.RegistrationNeverSucceeds(mockraft.WithError("NOT_CONTROLLER"), mockraft.OnBroker(7)),
+	} {
+		fault.Remove()
 	}
 }
 
@@ -118,7 +152,7 @@ func TestTheClockIsTheTests(t *testing.T) {
 func TestAnUnusedStubFailsTheTest(t *testing.T) {
 	failures := run(t, func(inner testing.TB) {
 		controller := shared.For(inner)
-		controller.Stub(mockraft.Match{API: "Vote"}, nil, mockraft.Drop())
+		controller.Stub(mockraft.Match{API: "Vote"}, mockraft.Drop())
 		apiVersions(t, controller.Bootstrap, "other")
 	})
 	if !regexp.MustCompile(`controller_test.go:\d+: stub stub-\d+ was never used: Vote`).MatchString(failures) ||
@@ -128,9 +162,8 @@ func TestAnUnusedStubFailsTheTest(t *testing.T) {
 }
 
 func TestAFaultThatMeetsNothingFailsTheTest(t *testing.T) {
-	missing := int32(7)
 	failures := run(t, func(inner testing.TB) {
-		shared.For(inner).Fault("fence", api.FaultParams{BrokerID: &missing})
+		shared.For(inner).Fence(7)
 	})
 	if !regexp.MustCompile(`controller_test.go:\d+: fault fence-\d+ never met anything`).MatchString(failures) ||
 		!strings.Contains(failures, "broker 7 is not registered") {
@@ -142,7 +175,9 @@ func TestAFailedVerificationShowsTheRequests(t *testing.T) {
 	failures := run(t, func(inner testing.TB) {
 		controller := shared.For(inner)
 		apiVersions(t, controller.Bootstrap, "near")
-		controller.Wait(1, mockraft.Match{API: "ApiVersions", ClientID: "far"}, time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		controller.Wait(ctx, 1, mockraft.Match{API: "ApiVersions", ClientID: "far"})
 	})
 	if !strings.Contains(failures, "wanted 'far', there was 'near'") || strings.Count(failures, "ApiVersions v0  →") != 1 {
 		t.Errorf("got %q", failures)
@@ -151,7 +186,7 @@ func TestAFailedVerificationShowsTheRequests(t *testing.T) {
 
 func TestARefusalNamesTheField(t *testing.T) {
 	failures := run(t, func(inner testing.TB) {
-		shared.For(inner).Stub(mockraft.Match{API: "BrokerHeartbeet"}, nil, mockraft.Drop())
+		shared.For(inner).Stub(mockraft.Match{API: "BrokerHeartbeet"}, mockraft.Drop())
 	})
 	if !strings.Contains(failures, "did you mean BrokerHeartbeat") || !strings.Contains(failures, "#/match/api") {
 		t.Errorf("got %q", failures)
@@ -159,8 +194,16 @@ func TestARefusalNamesTheField(t *testing.T) {
 }
 
 func TestAWrongOptionIsAnErrorOfLaunch(t *testing.T) {
-	if _, err := mockraft.Launch("--no-such-option"); err == nil {
-		t.Error("no error")
+	_, err := mockraft.Launch(context.Background(), "--broker", "1")
+	if err == nil || !strings.Contains(err.Error(), "exit status 2") || !strings.Contains(err.Error(), "--brokers") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheLogOfAControllerIsTheTests(t *testing.T) {
+	logs := run(t, func(inner testing.TB) { mockraft.Start(inner, "--brokers", "1", "--log-level", "debug") })
+	if !strings.Contains(logs, "mockraft") || !strings.Contains(logs, "stopping") {
+		t.Errorf("got %q", logs)
 	}
 }
 
@@ -189,6 +232,7 @@ type recorder struct {
 func (r *recorder) Helper()                      {}
 func (r *recorder) Failed() bool                 { return len(r.failures) > 0 }
 func (r *recorder) Cleanup(cleanup func())       { r.cleanups = append(r.cleanups, cleanup) }
+func (r *recorder) Log(a ...any)                 { r.logs = append(r.logs, fmt.Sprint(a...)) }
 func (r *recorder) Logf(format string, a ...any) { r.logs = append(r.logs, fmt.Sprintf(format, a...)) }
 func (r *recorder) Errorf(format string, a ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, a...))
@@ -197,18 +241,23 @@ func (r *recorder) Fatal(a ...any) {
 	r.failures = append(r.failures, fmt.Sprint(a...))
 	runtime.Goexit()
 }
+func (r *recorder) Fatalf(format string, a ...any) { r.Fatal(fmt.Sprintf(format, a...)) }
 
 // run runs a test inside a test and returns what it reported.
 func run(t *testing.T, test func(testing.TB)) string {
 	t.Helper()
 	inner := &recorder{TB: t}
-	for _, part := range []func(){func() { test(inner) }, func() { inner.cleanups[0]() }} {
+	call := func(part func()) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			part()
 		}()
 		<-done
+	}
+	call(func() { test(inner) })
+	for index := len(inner.cleanups) - 1; index >= 0; index-- {
+		call(inner.cleanups[index])
 	}
 	return strings.Join(append(inner.failures, inner.logs...), "\n")
 }

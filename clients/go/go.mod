@@ -1,6 +1,6 @@
 module github.com/mockraft/mockraft/clients/go
 
-go 1.22
+go 1.24
 
 require github.com/oapi-codegen/runtime v1.1.2
 

@@ -2,7 +2,6 @@ package mockraft_test
 
 import (
 	"testing"
-	"time"
 
 	mockraft "github.com/mockraft/mockraft/clients/go"
 )
@@ -12,8 +11,8 @@ func TestABrokerRetriesARefusedHeartbeat(t *testing.T) {
 	heartbeats := mockraft.Match{API: "BrokerHeartbeat", BrokerID: 1}
 	refused := controller.Stub(heartbeats, mockraft.Once(), mockraft.InjectError("NOT_CONTROLLER"))
 
-	controller.Wait(2, heartbeats, 10*time.Second)
-	controller.WaitForBrokers(1, 10*time.Second)
+	controller.Wait(t.Context(), 2, heartbeats)
+	controller.WaitForBrokers(t.Context(), 1)
 
 	if refused.Calls() != 1 {
 		t.Errorf("the stub served %d requests", refused.Calls())

@@ -1,7 +1,6 @@
 package mockraft
 
 import (
-	"context"
 	"time"
 
 	"github.com/mockraft/mockraft/clients/go/api"
@@ -10,10 +9,10 @@ import (
 type (
 	// Match selects requests. A condition is one value, a list (one of them) or a map of operators.
 	Match = api.Match
-	// Action is a step of a stub.
-	Action = api.Action
-	// Trigger chooses which of the matching requests a stub serves; nil for all of them.
-	Trigger = *api.Trigger
+	// StubOption is a step of a stub, or chooses which of the matching requests it serves.
+	StubOption func(*api.NewStub)
+	// FaultOption is a parameter of a fault.
+	FaultOption func(*api.NewFault)
 )
 
 // Stub is a stub that was added.
@@ -24,16 +23,20 @@ type Stub struct {
 	controller *Controller
 }
 
-// Stub serves matching requests with actions, in their order.
-func (c *Controller) Stub(match Match, trigger Trigger, actions ...Action) *Stub {
+// Stub serves matching requests, all of them unless an option such as Once chooses some, with steps in their order.
+func (c *Controller) Stub(match Match, options ...StubOption) *Stub {
 	c.t.Helper()
-	return c.AddStub(api.NewStub{Match: &match, Trigger: trigger, Actions: actions})
+	added := api.NewStub{Match: &match}
+	for _, option := range options {
+		option(&added)
+	}
+	return c.AddStub(added)
 }
 
 // AddStub adds a stub with any of its fields: a scenario, a priority, a name.
 func (c *Controller) AddStub(added api.NewStub) *Stub {
 	c.t.Helper()
-	found := read[api.Stub](c)(c.API.AddStub(context.Background(), added))
+	found := read[api.Stub](c)(c.API.AddStub(c.ctx, added))
 	c.places[found.ID] = callersPlace()
 	return &Stub{ID: found.ID, controller: c}
 }
@@ -41,44 +44,86 @@ func (c *Controller) AddStub(added api.NewStub) *Stub {
 // Calls returns how often the stub has served.
 func (s *Stub) Calls() int {
 	s.controller.t.Helper()
-	found := read[api.Stub](s.controller)(s.controller.API.GetStub(context.Background(), s.ID))
-	return int(found.Calls)
+	return int(read[api.Stub](s.controller)(s.controller.API.GetStub(s.controller.ctx, s.ID)).Calls)
 }
 
 // Remove removes the stub; it need not have been used then.
 func (s *Stub) Remove() {
 	s.controller.t.Helper()
-	read[nothing](s.controller)(s.controller.API.RemoveStub(context.Background(), s.ID))
+	read[nothing](s.controller)(s.controller.API.RemoveStub(s.controller.ctx, s.ID))
 }
 
-// Once fires for the first matching request.
-func Once() Trigger { return &api.Trigger{Once: ptr(true)} }
+// Fault is a fault that was switched on.
+type Fault struct {
+	// ID is its id in the HTTP API.
+	ID string
 
-// Times fires for the first matching requests, up to this number.
-func Times(n int) Trigger { return &api.Trigger{Times: ptr(int64(n))} }
+	controller *Controller
+}
 
-// OnCall fires for the matching request of this number, from 1.
-func OnCall(n int) Trigger { return &api.Trigger{OnCall: ptr(int64(n))} }
+// Fault switches a network fault or a preset on, by its kind; each kind is a method, too.
+func (c *Controller) Fault(kind api.FaultKind, options ...FaultOption) *Fault {
+	c.t.Helper()
+	added := api.NewFault{Kind: kind, Params: &api.FaultParams{}}
+	for _, option := range options {
+		option(&added)
+	}
+	found := read[api.Fault](c)(c.API.AddFault(c.ctx, added))
+	c.places[found.ID] = callersPlace()
+	return &Fault{ID: found.ID, controller: c}
+}
 
-// EveryTime fires for every matching request.
-func EveryTime() Trigger { return &api.Trigger{EveryTime: ptr(true)} }
+// Fired returns how often the fault has acted.
+func (f *Fault) Fired() int {
+	f.controller.t.Helper()
+	return int(read[api.Fault](f.controller)(f.controller.API.GetFault(f.controller.ctx, f.ID)).Fired)
+}
+
+// Remove ends the fault; it need not have acted then.
+func (f *Fault) Remove() {
+	f.controller.t.Helper()
+	read[nothing](f.controller)(f.controller.API.RemoveFault(f.controller.ctx, f.ID))
+}
+
+// OnConnections limits a network fault to these connections.
+func OnConnections(match api.ConnectionMatch) FaultOption {
+	return func(f *api.NewFault) { f.Match = &match }
+}
+
+// Once serves the first matching request only.
+func Once() StubOption { return triggered(api.Trigger{Once: ptr(true)}) }
+
+// Times serves the first matching requests, up to this number.
+func Times(n int) StubOption { return triggered(api.Trigger{Times: ptr(int64(n))}) }
+
+// OnCall serves the matching request of this number, from 1.
+func OnCall(n int) StubOption { return triggered(api.Trigger{OnCall: ptr(int64(n))}) }
 
 // InjectError answers with an error by Kafka's name, such as NOT_CONTROLLER; the controller does not see the request.
-func InjectError(name string) Action { return Action{InjectError: name} }
+func InjectError(name string) StubOption { return Do(api.Action{InjectError: name}) }
 
 // Answer answers with these fields of the response, the others at their defaults.
-func Answer(fields map[string]any) Action { return Action{Answer: fields} }
+func Answer(fields map[string]any) StubOption { return Do(api.Action{Answer: fields}) }
 
 // ChangeResponse lets the controller answer, and changes fields of its answer by path.
-func ChangeResponse(fields map[string]any) Action {
-	return Action{Change: &api.Change{Response: fields}}
+func ChangeResponse(fields map[string]any) StubOption {
+	return Do(api.Action{Change: &api.Change{Response: fields}})
 }
 
 // DelayOn delays the answer.
-func DelayOn(delay time.Duration) Action { return Action{DelayOn: delay.Milliseconds()} }
+func DelayOn(delay time.Duration) StubOption { return Do(api.Action{DelayOn: delay.Milliseconds()}) }
 
 // Drop sends no answer.
-func Drop() Action { return Action{Drop: ptr(true)} }
+func Drop() StubOption { return Do(api.Action{Drop: ptr(true)}) }
 
 // DisconnectOn closes the connection.
-func DisconnectOn() Action { return Action{DisconnectOn: ptr(true)} }
+func DisconnectOn() StubOption { return Do(api.Action{DisconnectOn: ptr(true)}) }
+
+// Do is any other step.
+func Do(action api.Action) StubOption {
+	return func(s *api.NewStub) { s.Actions = append(s.Actions, action) }
+}
+
+func triggered(by api.Trigger) StubOption {
+	return func(s *api.NewStub) { s.Trigger = &by }
+}

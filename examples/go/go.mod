@@ -1,6 +1,6 @@
 module github.com/mockraft/mockraft/examples/go
 
-go 1.22
+go 1.24
 
 require (
 	github.com/mockraft/mockraft/clients/go v0.0.0

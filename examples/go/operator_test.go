@@ -11,16 +11,16 @@ import (
 
 func TestABrokerThatIsCutOffIsReportedAndComesBack(t *testing.T) {
 	controller := mockraft.Start(t, "--brokers", "2")
-	controller.WaitForBrokers(2, 20*time.Second)
+	controller.WaitForBrokers(t.Context(), 2)
 	changes := watch(t, controller)
 	expect(t, changes, Change{1, Running}, Change{2, Running})
 
 	refused := controller.Stub(
-		mockraft.Match{API: "BrokerHeartbeat", BrokerID: 2}, nil, mockraft.InjectError("NOT_CONTROLLER"))
+		mockraft.Match{API: "BrokerHeartbeat", BrokerID: 2}, mockraft.InjectError("NOT_CONTROLLER"))
 	controller.ExpireSession(2)
 	expect(t, changes, Change{2, Fenced})
 
-	controller.Wait(1, mockraft.Match{API: "BrokerHeartbeat", BrokerID: 2}, 10*time.Second)
+	controller.Wait(t.Context(), 1, mockraft.Match{API: "BrokerHeartbeat", BrokerID: 2})
 	refused.Remove()
 	expect(t, changes, Change{2, Running})
 }
