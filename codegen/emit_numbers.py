@@ -80,4 +80,4 @@ def emit_error_codes(release: str, errors_json: str) -> dict[str, str]:
 
 def _literal(name: str, values: Iterable[str], about: str) -> str:
     """Return an alias of a Literal with its docstring."""
-    return f'\n{name} = Literal[\n' + "".join(f'    "{each}",\n' for each in values) + f']\n"""{about}"""\n'
+    return f"\n{name} = Literal[\n" + "".join(f'    "{each}",\n' for each in values) + f']\n"""{about}"""\n'

@@ -1,8 +1,8 @@
 """Generates server/request_types.pyi: what type checkers know of the requests of each API.
 
 `Conditions` has the keywords of `stub`: scopes, and the fields of all requests by their path, alone and with the
-operators that fit their type. `requests`, `verify` and `wait_for` have an overload for each API, with its classes. Their
-keywords are not checked: of an overloaded function mypy lists all keywords of all overloads with each error.
+operators that fit their type. `requests`, `verify` and `wait_for` have an overload for each API, with its classes.
+Their keywords are not checked: of an overloaded function mypy lists all keywords of all overloads with each error.
 """
 
 from __future__ import annotations

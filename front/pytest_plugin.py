@@ -163,8 +163,8 @@ def mockraft_real_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..
     """Yield `mockraft_real_broker(broker_id=1, of=…, **options)`, which starts one of Kafka's own broker processes.
 
     It joins the controller or quorum given as `of`, else the one of the test. Options are those of
-    `mockraft.kafka.processes.KafkaBroker`: `version="4.1.1"`, `properties={…}`. Without Java 17 or Maven
-    the test is skipped, or fails with `--mockraft-real-broker=fail`.
+    `mockraft.kafka.processes.KafkaBroker`: `version="4.1.1"`, `properties={…}`. It sends a heartbeat each 100 ms.
+    Without Java 17 or Maven the test is skipped, or fails with `--mockraft-real-broker=fail`.
     """
     from mockraft.testing.fixtures import real_brokers
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from mockraft.cli.serve.options import to_arguments
+from mockraft.testing.options import TEST_HEARTBEAT_INTERVAL_MS
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 from testcontainers.core.wait_strategies import CompositeWaitStrategy, LogMessageWaitStrategy, PortWaitStrategy
@@ -121,5 +122,6 @@ class MockraftContainer(DockerContainer):
             "admin_host": "0.0.0.0",
             "admin_port": ADMIN_PORT,
             "admin_token_file": _ADMIN_TOKEN,
+            "broker_heartbeat_interval_ms": TEST_HEARTBEAT_INTERVAL_MS,
         }
         return shlex.join((*to_arguments(own), *self._arguments))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mockraft.kafka_api.journal import ClosedConnection, Entry, Exchange, line
 from mockraft.kafka_api.journal.lines import entry_text, raised
 from mockraft.kafka_api.journal.verification import described
+from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
     from mockraft.server.state.state import State
@@ -57,7 +58,9 @@ def unfired_faults(faults: Faults, state: State) -> list[Complaint]:
             why = f"\n  {unknown}"
         except (KeyError, RuntimeError):
             pass  # it is about no broker, or no controller is active that knows them
-        return f"fault {fault.id} never met anything: {fault.to_json()}{why}"
+        scopes = {**fault.params, **fault.match.to_json()}
+        about = ", ".join([fault.kind.name, *(f"{camel(name)}={value}" for name, value in scopes.items())])
+        return f"fault {fault.id} never met anything: {about}{why}"
 
     return [Complaint(fault.id, text(fault)) for fault in faults.unfired()]
 

@@ -87,8 +87,9 @@ class Double:
 
     Requests are named as for `stub`: by API, and by keywords, which are scopes (`version`, `broker_id`, `client_id`,
     `connection`, `listener`, `node`, `principal`) and fields of the request, with `__` before an operator:
-    `verify(2, "BrokerHeartbeat", broker_id=1, current_metadata_offset__gte=5)`. Type checkers know the
-    requests and responses of an API whose name is a literal, and of a request class. `since` is a mark; earlier requests are left out.
+    `verify(2, "BrokerHeartbeat", broker_id=1, current_metadata_offset__gte=5)`. Type checkers know the requests and
+    responses of an API whose name is a literal, and of a request class. `since` is a mark; earlier requests are left
+    out.
     """
 
     def __init__(self, nodes: Callable[[], Mapping[int, RunningController]], script: Script) -> None:

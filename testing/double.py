@@ -27,7 +27,12 @@ from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_file import read_stub_file
 from mockraft.testing.broker import SimulatedBroker
 from mockraft.testing.faults import ControllerFaults
-from mockraft.testing.options import BrokerOptions, ControllerOptions, StartOptions
+from mockraft.testing.options import (
+    TEST_HEARTBEAT_INTERVAL_MS,
+    BrokerOptions,
+    ControllerOptions,
+    StartOptions,
+)
 from mockraft.testing.proposals import overlay_of, proposals_of
 from mockraft.testing.started_brokers import BROKER_PATIENCE_S, StartedBrokers
 from mockraft.testing.twins import continuing_config, start_registered, twin_options, virtual_clock
@@ -37,9 +42,6 @@ from mockraft.wire.names import did_you_mean
 if TYPE_CHECKING:
     from mockraft.server.admin.serving import AdminServer
     from mockraft.wire.message import MessageLookup
-
-TEST_HEARTBEAT_INTERVAL_MS = 100
-"""Heartbeat interval of simulated brokers in real time; they wait as long after a refused request (Kafka: 2,000)."""
 
 
 class StartedDouble(Double, abc.ABC):

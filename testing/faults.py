@@ -280,7 +280,11 @@ class ControllerFaults:
         """Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations."""
 
     def registration_never_succeeds(
-        self, broker_id: int = -1, *, error: ErrorName | Literal[""] = "DUPLICATE_BROKER_REGISTRATION", **options: Unpack[FaultOptions]
+        self,
+        broker_id: int = -1,
+        *,
+        error: ErrorName | Literal[""] = "DUPLICATE_BROKER_REGISTRATION",
+        **options: Unpack[FaultOptions],
     ) -> SwitchedOn:
         """All registrations are refused."""
 

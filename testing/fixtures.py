@@ -18,7 +18,7 @@ from mockraft.kafka_api.journal import report as journal_report
 from mockraft.testing.controller import AwaitedController, Controller, SyncController
 from mockraft.testing.double import StartedDouble
 from mockraft.testing.lab.trial import STUBS
-from mockraft.testing.options import ControllerOptions
+from mockraft.testing.options import TEST_HEARTBEAT_INTERVAL_MS, ControllerOptions
 from mockraft.testing.plugin_settings import LIVE, setting
 from mockraft.testing.quorum import Quorum, SyncQuorum
 from mockraft.testing.tracebacks import end_at_call
@@ -174,6 +174,8 @@ def real_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., Kafka
 
     def start(broker_id: int = 1, *, of: RunningDouble | None = None, **options: Any) -> KafkaBroker:
         double = of or double_of(request)
+        quick = {"broker.heartbeat.interval.ms": str(TEST_HEARTBEAT_INTERVAL_MS)}
+        options["properties"] = quick | options.get("properties", {})
         broker = KafkaBroker(broker_id, folder / f"broker-{broker_id}", double.cluster_id, double.bootstrap, **options)
         try:
             java()

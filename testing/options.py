@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from mockraft.wire.scram import ScramUser
 
 
+TEST_HEARTBEAT_INTERVAL_MS = 100
+"""Heartbeat interval of brokers in tests, in real time; they wait as long after a refused request (Kafka: 2,000)."""
+
+
 class ConfigOptions(TypedDict, total=False):
     """Options that describe the controller: the fields of `ControllerConfig`, proposals and a saved state."""
 

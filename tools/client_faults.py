@@ -56,8 +56,8 @@ def _go() -> Iterator[str]:
         required = _required(kind)
         name = _exported(kind.name)
         arguments = "".join(f"{_go_name(each)} int, " for each in required)
-        yield f"\n// {name}: {_sentence(kind.summary)}\nfunc (c *Controller) {name}({arguments}options ...FaultOption) *Fault {{"
-        yield "\n\tc.t.Helper()\n"
+        yield f"\n// {name}: {_sentence(kind.summary)}\n"
+        yield f"func (c *Controller) {name}({arguments}options ...FaultOption) *Fault {{\n\tc.t.Helper()\n"
         given = ", ".join(f"{_option(each)}({_go_name(each)})" for each in required)
         options = f"append([]FaultOption{{{given}}}, options...)..." if given else "options..."
         yield f'\treturn c.Fault("{kind.name}", {options})\n}}\n'
@@ -76,7 +76,8 @@ def _go_option(parameter: Parameter, kinds: list[str]) -> str:
         kind, own = _GO_TYPES[parameter.type]
         own = "int32" if parameter.name in _INT32 else own
         given, value = f"value {kind}", "&value" if kind == own else f"ptr({own}(value))"
-    return f"\n// {about}\nfunc {name}({given}) FaultOption {{\n\treturn func(f *api.NewFault) {{ f.Params.{field} = {value} }}\n}}\n"
+    body = f"\treturn func(f *api.NewFault) {{ f.Params.{field} = {value} }}"
+    return f"\n// {about}\nfunc {name}({given}) FaultOption {{\n{body}\n}}\n"
 
 
 def _java() -> Iterator[str]:
@@ -86,7 +87,8 @@ def _java() -> Iterator[str]:
         about = _sentence(kind.summary).replace("`", "")
         brokers = [each for each in kind.parameters if each.name in _INT32]
         forms = [] if any(each.default is REQUIRED for each in kind.parameters) else [("", "new FaultParams()")]
-        forms += [(f"int {camel(each.name)}", f"new FaultParams().{camel(each.name)}({camel(each.name)})") for each in brokers]
+        for each in map(camel, (each.name for each in brokers)):
+            forms.append((f"int {each}", f"new FaultParams().{each}({each})"))
         if len(kind.parameters) > len(brokers):
             forms.append(("FaultParams params", "params"))
         for parameters, given in forms:

@@ -271,7 +271,7 @@ func problem(body []byte) string {
 	}
 	places := []string{found.Detail}
 	for _, each := range found.Errors {
-		if each.Pointer != nil {
+		if each.Pointer != nil && *each.Pointer != "#" { // the body as a whole
 			places = append(places, "at "+*each.Pointer)
 		}
 	}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
 
@@ -68,6 +71,42 @@ def test_a_second_start_has_a_log_of_its_own(start: Start) -> None:
     child = start("print('two')")
     child.wait()
     assert (child.log, child.whole_log) == ("two\n", "one\ntwo\n")
+
+
+RUNS = {
+    "serve": """
+from mockraft.kafka.mockraft_process import MockraftController
+
+def test_child(tmp_path):
+    child = MockraftController(tmp_path / "controller", "T0ta1ly_Mocked-Cluster")
+    child.start()
+    child.wait_until_running()
+""",
+    "java": """
+def test_child(mockraft_real_broker):
+    child = mockraft_real_broker()
+""",
+}
+
+
+@pytest.mark.parametrize("child", ["serve", pytest.param("java", marks=pytest.mark.real_kafka)])
+def test_children_end_with_a_test_run_that_is_killed(child: str, tmp_path: Path) -> None:
+    started = (
+        f"    print(child.pid, file=open({str(tmp_path / 'pid')!r}, 'w'), flush=True); __import__('time').sleep(600)\n"
+    )
+    (tmp_path / "test_run.py").write_text(RUNS[child] + started)
+    options = ["-q", "-p", "mockraft.pytest_plugin", "-p", "no:cacheprovider", "test_run.py"]
+    command = [sys.executable, "-m", "pytest", *options]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as run:
+        try:
+            found = wait_until(lambda: re.match(r"(\d+)\n", _text(tmp_path / "pid")), 120, "the child's start")
+        finally:
+            run.kill()
+    wait_until(lambda: not psutil.pid_exists(int(found[1])), 60, "the child's end")
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 def test_killing_a_child_that_never_started_is_ignored(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import io.github.mockraft.api.model.Advance;
 import io.github.mockraft.api.model.Broker;
 import io.github.mockraft.api.model.Complaint;
 import io.github.mockraft.api.model.Fault;
+import io.github.mockraft.api.model.FaultKind;
+import io.github.mockraft.api.model.FaultParams;
 import io.github.mockraft.api.model.FieldError;
 import io.github.mockraft.api.model.Find;
 import io.github.mockraft.api.model.Health;
@@ -30,18 +32,20 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.time.Duration;
 import java.util.List;
-import java.util.Objects;
 import java.util.stream.Collectors;
 
 /**
  * A running mockraft controller: {@link #launch} starts one in a process of its own, {@link #attach} uses one that runs.
  *
- * <p>Refused calls are {@link IllegalStateException}s with the server's text, failed verifications {@link
+ * <p>Every kind of fault is a method, such as {@code fence(1)}. Refused calls are {@link IllegalStateException}s with the server's text, failed verifications {@link
  * AssertionError}s with the nearest requests. {@link #client} is for the rest of the HTTP API: {@code new
  * RecordingsApi(mockraft.client())}.
  */
-public final class Mockraft implements AutoCloseable {
+public final class Mockraft implements Faults, AutoCloseable {
     private static final Duration VERIFY_TIMEOUT = Duration.ofSeconds(5);
+    private static final Duration WAIT_TIMEOUT = Duration.ofSeconds(10);
+    private static final long POLL_INTERVAL_MS = 20;
+    private static final String BODY = "#";
     private static final long REQUESTS_MAX = 1_000;
 
     private final ApiClient client;
@@ -131,9 +135,24 @@ public final class Mockraft implements AutoCloseable {
         return call(() -> new RequestsApi(client).listComplaints()).getComplaints();
     }
 
-    /** Adds a network fault or a preset of the controller's misbehaviour. */
+    @Override
+    public Fault fault(FaultKind kind, FaultParams params) {
+        return fault(new NewFault().kind(kind).params(params));
+    }
+
+    /** Adds a fault with any of its fields: the connections of a network fault, its share of them, a name. */
     public Fault fault(NewFault fault) {
         return call(() -> new FaultsApi(client).addFault(fault));
+    }
+
+    /** Returns how often a fault has acted. */
+    public long fired(Fault fault) {
+        return call(() -> new FaultsApi(client).getFault(fault.getId())).getFired();
+    }
+
+    /** Ends a fault; it need not have acted then. */
+    public void remove(Fault fault) {
+        run(() -> new FaultsApi(client).removeFault(fault.getId()));
     }
 
     /** Verifies that exactly so many requests match, and waits up to five seconds for them. */
@@ -164,9 +183,40 @@ public final class Mockraft implements AutoCloseable {
         return call(() -> new StateApi(client).listBrokers()).getBrokers();
     }
 
-    /** Ends a broker's session: it is fenced until its next heartbeat. */
-    public Broker expireSession(int brokerId) {
-        return call(() -> new StateApi(client).expireBrokerSession(brokerId));
+    /** Waits until so many brokers are registered and unfenced, for ten seconds at most. */
+    public void awaitBrokers(int count) {
+        runningBrokers(count);
+    }
+
+    /**
+     * Returns the addresses of the registered brokers that are not fenced, for clients: host:port, with commas between. It
+     * waits for the first of them as {@link #awaitBrokers} does.
+     */
+    public String bootstrapServers() {
+        return runningBrokers(1).stream()
+                .flatMap(each -> each.getListeners().stream().limit(1))
+                .map(each -> each.getHost() + ":" + each.getPort())
+                .collect(Collectors.joining(","));
+    }
+
+    private List<Broker> runningBrokers(int count) {
+        long end = System.nanoTime() + WAIT_TIMEOUT.toNanos();
+        while (true) {
+            List<Broker> running = brokers().stream().filter(each -> !each.getFenced()).toList();
+            if (running.size() >= count) {
+                return running;
+            }
+            if (System.nanoTime() > end) {
+                throw new AssertionError("%d of %d brokers are registered and unfenced after %d s; simulated ones: --brokers %d"
+                        .formatted(running.size(), count, WAIT_TIMEOUT.toSeconds(), count));
+            }
+            try {
+                Thread.sleep(POLL_INTERVAL_MS);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                throw new IllegalStateException("interrupted while waiting for brokers", interrupted);
+            }
+        }
     }
 
     /** Moves the time of a controller that was started with {@code --virtual-clock}. */
@@ -211,10 +261,13 @@ public final class Mockraft implements AutoCloseable {
 
     /** Returns the text of a refusal, with the fields that are wrong. */
     private static String inWords(ApiException refused) {
+        if (refused.getResponseBody() == null) {
+            return "the controller does not answer: " + refused.getMessage();
+        }
         try {
             Problem problem = ApiClient.createDefaultObjectMapper().readValue(refused.getResponseBody(), Problem.class);
             String places = problem.getErrors().stream()
-                    .map(FieldError::getPointer).filter(Objects::nonNull).collect(Collectors.joining(" and "));
+                    .map(FieldError::getPointer).filter(each -> each != null && !each.equals(BODY)).collect(Collectors.joining(" and "));
             return places.isEmpty() ? problem.getDetail() : problem.getDetail() + " at " + places;
         } catch (IOException | IllegalArgumentException notAProblem) {
             return refused.getMessage();

@@ -26,7 +26,8 @@ record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
 
     static MockraftProcess start(String... options) throws IOException {
         List<String> command = new ArrayList<>(COMMAND);
-        command.addAll(List.of("serve", "--port", "0", "--admin-port", "0", "--until-stdin-ends"));
+        command.addAll(List.of("serve", "--port", "0", "--admin-port", "0", "--until-stdin-ends",
+                "--broker-heartbeat-interval-ms", "100"));
         command.addAll(List.of(options));
         Process process = run(new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT));
         BufferedReader output = process.inputReader();

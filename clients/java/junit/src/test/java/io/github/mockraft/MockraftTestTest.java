@@ -18,11 +18,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.platform.engine.discovery.DiscoverySelectors.selectMethod;
 
-import io.github.mockraft.api.model.FaultKind;
-import io.github.mockraft.api.model.FaultParams;
 import io.github.mockraft.api.model.Match;
-import io.github.mockraft.api.model.NewFault;
 import io.github.mockraft.api.model.Stub;
+import java.io.IOException;
+import java.net.Socket;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -50,17 +49,28 @@ class MockraftTestTest {
         Stub refused = mockraft.stub(HEARTBEATS, once(), injectError("NOT_CONTROLLER"));
         mockraft.await(2, HEARTBEATS, LONG);
         assertEquals(1, mockraft.calls(refused));
-        assertEquals("NOT_CONTROLLER", mockraft.requests(HEARTBEATS).get(0).getError());
+        assertTrue(mockraft.requests(HEARTBEATS).stream().anyMatch(each -> "NOT_CONTROLLER".equals(each.getError())));
         assertSame(before, mockraft);
     }
 
     @Test
     void aFaultIsWhatABrokerGets(Mockraft mockraft) {
-        mockraft.fault(new NewFault().kind(FaultKind.STALE_BROKER_EPOCH).params(new FaultParams().brokerId(1)));
+        var stale = mockraft.staleBrokerEpoch(1);
         mockraft.await(2, HEARTBEATS, LONG); // one may have come before the fault
         var received = mockraft.requests(HEARTBEATS);
         assertEquals("STALE_BROKER_EPOCH", received.get(received.size() - 1).getError());
         assertEquals(1, mockraft.brokers().get(0).getBrokerId());
+        assertTrue(mockraft.fired(stale) > 0);
+    }
+
+    @Test
+    void aFenceLastsUntilItIsRemoved(Mockraft mockraft) throws IOException {
+        mockraft.awaitBrokers(1);
+        var fence = mockraft.fence(1);
+        assertTrue(mockraft.brokers().get(0).getFenced());
+        mockraft.remove(fence);
+        String[] address = mockraft.bootstrapServers().split(":");
+        new Socket(address[0], Integer.parseInt(address[1])).close();
     }
 
     @Test
@@ -90,6 +100,8 @@ class MockraftTestTest {
                 IllegalStateException.class, () -> mockraft.stub(request("BrokerHeartbeet"), drop()));
         assertTrue(refused.getMessage().startsWith("match.api: there is no API"), refused.getMessage());
         assertTrue(refused.getMessage().endsWith(" at #/match/api"), refused.getMessage());
+        refused = assertThrows(IllegalStateException.class, () -> mockraft.failLogDir(7));
+        assertEquals("broker 7 is not registered; there are [1]", refused.getMessage());
     }
 
     @Test
@@ -100,8 +112,9 @@ class MockraftTestTest {
 
     @Test
     void aFaultThatMeetsNothingFailsItsTest() {
-        Throwable failure = failureOf("unfiredFault");
-        assertTrue(failure.getMessage().contains("broker 7 is not registered"), failure.getMessage());
+        assertEquals(
+                "fault fence-1 never met anything: fence, brokerId=7\n  broker 7 is not registered; there are [1]",
+                failureOf("unfiredFault").getMessage());
     }
 
     @Test
@@ -151,7 +164,8 @@ class MockraftTestTest {
 
         @Test
         void unfiredFault(Mockraft mockraft) {
-            mockraft.fault(new NewFault().kind(FaultKind.FENCE).params(new FaultParams().brokerId(7)));
+            mockraft.awaitBrokers(1);
+            mockraft.fence(7);
         }
 
         @Test

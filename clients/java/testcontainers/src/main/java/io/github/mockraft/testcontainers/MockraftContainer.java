@@ -64,7 +64,8 @@ public class MockraftContainer extends GenericContainer<MockraftContainer> {
         List<String> arguments = new ArrayList<>(List.of(
                 "--host", "0.0.0.0", "--port", "" + CONTROLLER_PORT,
                 "--advertised-host", address[0], "--advertised-port", address[1],
-                "--admin-host", "0.0.0.0", "--admin-port", "" + ADMIN_PORT, "--admin-token-file", TOKEN));
+                "--admin-host", "0.0.0.0", "--admin-port", "" + ADMIN_PORT, "--admin-token-file", TOKEN,
+                "--broker-heartbeat-interval-ms", "100"));
         arguments.addAll(options);
         String quoted = arguments.stream()
                 .map(each -> "'" + each.replace("'", "'\\''") + "'")
