@@ -104,6 +104,7 @@ check-imports:
 check-generated:
 	@$(TOOLS)/python -m mockraft.codegen --check
 	@$(TOOLS)/python -m tools.sync_types --check
+	@$(TOOLS)/python -m tools.client_faults --check
 
 format: .venv/ready  ## format the code and sort its imports
 	@.venv/bin/ruff check --quiet --select I --fix . && .venv/bin/ruff format .
@@ -155,8 +156,9 @@ generate: .venv/ready  ## wire/messages and wire/records out of schemas_json, ty
 	@.venv/bin/python -m tools.sync_types
 	@.venv/bin/python -m tools.pages serve-options
 
-clients: .venv/ready  ## clients/openapi.json, and the Go client generated from it
+clients: .venv/ready  ## clients/openapi.json, the Go client generated from it, methods for faults of both clients
 	@.venv/bin/python -m mockraft.server.admin >clients/openapi.json
+	@.venv/bin/python -m tools.client_faults
 	@cd clients/go && go generate ./...
 
 java:

@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, cast
 
 from mockraft.server.stubs.faults.fault import Fault
 from mockraft.server.stubs.faults.registry import Faults
@@ -343,13 +343,15 @@ class ControllerFaults:
 
 
 def _adding(declared: Callable[..., SwitchedOn]) -> Callable[..., SwitchedOn]:
-    kinds = inspect.signature(declared).parameters.values()
-    _, *positional = (each.name for each in kinds if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(declared).parameters.values()
+    _, *positional = (each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+    kind = cast("FaultKind", declared.__name__)
 
     @functools.wraps(declared)
     def method(self: ControllerFaults, *args: object, **params: object) -> SwitchedOn:
         declared(self, *args, **params)  # TypeError for wrong arguments
-        return self.add(declared.__name__, **dict(zip(positional, args, strict=False)), **params)
+        return self.add(kind, **dict(zip(positional, args, strict=False)), **params)
 
     return method
 

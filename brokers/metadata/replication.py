@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.effects import Link, Versions
@@ -81,7 +81,8 @@ class Replication:
         self._kernel.request(link, self._request, self._answered, self._failed, timeout_ms=timeout_ms)
 
     def _request(self, _: Versions) -> RequestMessage[FetchResponse | FetchSnapshotResponse]:
-        return self._observer.request()
+        # RequestMessage is invariant: a union of requests is none of it.
+        return cast("RequestMessage[FetchResponse | FetchSnapshotResponse]", self._observer.request())
 
     def _answered(self, response: FetchResponse | FetchSnapshotResponse) -> None:
         outcome = self._observer.receive(response)

@@ -102,7 +102,7 @@ def test_children_end_with_a_test_run_that_is_killed(child: str, tmp_path: Path)
             found = wait_until(lambda: re.match(r"(\d+)\n", _text(tmp_path / "pid")), 120, "the child's start")
         finally:
             run.kill()
-    wait_until(lambda: not psutil.pid_exists(int(found[1])), 60, "the child's end")
+    assert wait_until(lambda: not psutil.pid_exists(int(found[1])), 60, "the child's end")
 
 
 def _text(path: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from mockraft import Controller, Stub, SyncController, stub
+from mockraft import Controller, FaultKind, Stub, SyncController, stub
 from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.server.stubs.faults.fault import Fault
 from mockraft.wire import api_keys
@@ -82,7 +82,7 @@ def is_fenced(controller: SyncController) -> bool:
     return controller.call(lambda: controller.state.broker(1).fenced)
 
 
-def add(controller: SyncController, kind: str, **params: Any) -> Fault:
+def add(controller: SyncController, kind: FaultKind, **params: Any) -> Fault:
     return controller.faults.add(kind, **params).fault
 
 

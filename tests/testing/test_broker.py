@@ -13,7 +13,7 @@ from mockraft.brokers.fleet import shared_log
 from mockraft.brokers.fleet.shared_log import SharedLog
 from mockraft.brokers.lifecycle import End
 from mockraft.kafka.child_process import free_port
-from mockraft.testing.double import TEST_HEARTBEAT_INTERVAL_MS
+from mockraft.testing.options import TEST_HEARTBEAT_INTERVAL_MS
 
 from ..rows import each_row
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.releases import Release
 from mockraft.wire import api_keys
+
+if TYPE_CHECKING:
+    from mockraft.wire.api_keys import ApiName
 
 Range = tuple[int, int]
 
@@ -18,7 +21,9 @@ class Offer(NamedTuple):
     ranges: Mapping[int, Range | None] = {}
 
 
-def read_ranges(given: Mapping[str, object] | Mapping[int, object]) -> dict[int, Range | None]:
+def read_ranges(
+    given: Mapping[ApiName, object] | Mapping[str, object] | Mapping[int, object],
+) -> dict[int, Range | None]:
     """Parse ranges by API key: keys are names or numbers, values `(1, 2)`, "1-2", "1" or "off" (None).
 
     ValueError names the invalid part.

@@ -11,6 +11,7 @@ import pytest
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaServer, wait_until
 from mockraft.wire.json_form import to_json
+from mockraft.wire.message import Message
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
@@ -51,7 +52,9 @@ def answers(trio: Trio) -> list[Any]:
             node.start()
         with closing(connect(trio.nodes[trio.wait_for_leader()].bootstrap, 20)) as connection:
             wait_until(lambda: has_all_running(connection), 60, "registrations of the running controllers")
-            return [to_json(connection.exchange(request, version), version) for request, version in REQUESTS]
+            # A union of requests is no RequestMessage.
+            exchange: Callable[[Message, int], Message] = connection.exchange  # type: ignore[assignment]
+            return [to_json(exchange(request, version), version) for request, version in REQUESTS]
     finally:
         for node in trio.nodes.values():
             node.kill()

@@ -83,9 +83,15 @@ def test_an_option_that_is_none_is_an_error_that_names_those_like_it(run_pytest:
 
         @pytest.mark.mockraft(controllers=3)
         def test_six(mockraft): pass
+
+        @pytest.mark.mockraft(broker=3)
+        def test_seven(mockraft): pass
+
+        @pytest.mark.mockraft(controler=3)
+        def test_eight(mockraft_quorum): pass
         """
     )
-    result.assert_outcomes(errors=6)
+    result.assert_outcomes(errors=8)
     result.stdout.fnmatch_lines(
         [
             "*sesion_timeout_ms*did you mean session_timeout_ms*",
@@ -94,8 +100,11 @@ def test_an_option_that_is_none_is_an_error_that_names_those_like_it(run_pytest:
             "*brokers='2': it must be an integer",
             "*controllers='2': it must be an integer",
             "*controllers=3: several controllers are the fixture mockraft_quorum",
+            "@pytest.mark.mockraft or mockraft_options: there is no option broker; did you mean brokers*",
+            "@pytest.mark.mockraft or mockraft_options: there is no option controler; did you mean controllers*",
         ]
     )
+    result.stdout.no_fnmatch_line("*During handling*")
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*front/*.py:*")
 
