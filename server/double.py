@@ -420,7 +420,7 @@ class Double:
         clock.advance(ms)
 
     def as_version(
-        self, version: str | None, api_versions: Mapping[ApiName, object] | Mapping[int, object] | None = None
+        self, version: str | None, api_versions: Mapping[str, object] | Mapping[int, object] | None = None
     ) -> None:
         """Offer the APIs and features of another Kafka release ("3.9"; None: the default release).
 

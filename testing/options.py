@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
     from mockraft.server.stubs.stub import Stub
     from mockraft.twin.history import History, Point
-    from mockraft.wire.api_keys import ApiName
     from mockraft.wire.client_security import ClientSecurity
     from mockraft.wire.message import MessageLookup
     from mockraft.wire.overlay import Overlay
@@ -54,7 +53,7 @@ class ConfigOptions(TypedDict, total=False):
     unstable_api_versions_enable: bool
     release: str
     as_version: str | None
-    api_versions: Mapping[ApiName, object] | Mapping[int, object]
+    api_versions: Mapping[str, object] | Mapping[int, object]
     controller_quorum_voters: str | None
     initial_controllers: str | None
     controller_quorum_bootstrap_servers: str | None

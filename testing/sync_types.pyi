@@ -218,7 +218,7 @@ class SyncController(Facade):
         TypeError if `ms` is no integer, ValueError if it is negative, and if the clock is the machine's: give the
         controller `clock=VirtualClock()`."""
     def as_version(
-        self, version: str | None, api_versions: Mapping[ApiName, object] | Mapping[int, object] | None = None
+        self, version: str | None, api_versions: Mapping[str, object] | Mapping[int, object] | None = None
     ) -> None:
         """Offer the APIs and features of another Kafka release ("3.9"; None: the default release).
 
@@ -429,7 +429,7 @@ class SyncQuorum(Facade):
         TypeError if `ms` is no integer, ValueError if it is negative, and if the clock is the machine's: give the
         controller `clock=VirtualClock()`."""
     def as_version(
-        self, version: str | None, api_versions: Mapping[ApiName, object] | Mapping[int, object] | None = None
+        self, version: str | None, api_versions: Mapping[str, object] | Mapping[int, object] | None = None
     ) -> None:
         """Offer the APIs and features of another Kafka release ("3.9"; None: the default release).
 

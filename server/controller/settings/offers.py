@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mockraft.releases import Release
 from mockraft.wire import api_keys
-
-if TYPE_CHECKING:
-    from mockraft.wire.api_keys import ApiName
 
 Range = tuple[int, int]
 
@@ -21,9 +18,7 @@ class Offer(NamedTuple):
     ranges: Mapping[int, Range | None] = {}
 
 
-def read_ranges(
-    given: Mapping[ApiName, object] | Mapping[str, object] | Mapping[int, object],
-) -> dict[int, Range | None]:
+def read_ranges(given: Mapping[str, object] | Mapping[int, object]) -> dict[int, Range | None]:
     """Parse ranges by API key: keys are names or numbers, values `(1, 2)`, "1-2", "1" or "off" (None).
 
     ValueError names the invalid part.
