@@ -1,6 +1,7 @@
 package mockraft
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -169,7 +170,7 @@ func (c *Controller) runningBrokers(ctx context.Context, count int) []api.Broker
 		select {
 		case <-ctx.Done():
 			c.t.Fatalf("%d of %d brokers are registered and unfenced (fenced: %s): %v; simulated ones: --brokers %d",
-				len(running), count, strings.Join(fenced, ", "), ctx.Err(), count)
+				len(running), count, cmp.Or(strings.Join(fenced, ", "), "none"), ctx.Err(), count)
 		case <-time.After(pollInterval):
 		}
 	}

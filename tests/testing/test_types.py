@@ -104,7 +104,7 @@ CHECKERS = {"mypy": ["--strict"], "pyright": ["--pythonpath", sys.executable]}
 
 
 @pytest.mark.one_python
-@each_row("checker", list(CHECKERS))
+@pytest.mark.parametrize("checker", ["mypy", pytest.param("pyright", marks=pytest.mark.programs)])
 def test_names_fields_options_and_faults_are_checked(checker: str, tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text(SNIPPET)
     command = [sys.executable, "-m", checker, *CHECKERS[checker], "snippet.py"]
