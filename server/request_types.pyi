@@ -268,6 +268,42 @@ class Conditions(TypedDict, total=False):
     principal__starts_with: object
     principal__regex: object
     principal__exists: object
+    partition: object
+    partition__ne: object
+    partition__in: object
+    partition__not: object
+    partition__gt: object
+    partition__gte: object
+    partition__lt: object
+    partition__lte: object
+    partition__exists: object
+    producer_id: object
+    producer_id__ne: object
+    producer_id__in: object
+    producer_id__not: object
+    producer_id__gt: object
+    producer_id__gte: object
+    producer_id__lt: object
+    producer_id__lte: object
+    producer_id__exists: object
+    topic: object
+    topic__ne: object
+    topic__in: object
+    topic__not: object
+    topic__contains: object
+    topic__startswith: object
+    topic__starts_with: object
+    topic__regex: object
+    topic__exists: object
+    group: object
+    group__ne: object
+    group__in: object
+    group__not: object
+    group__contains: object
+    group__startswith: object
+    group__starts_with: object
+    group__regex: object
+    group__exists: object
     transactional_id: object
     transactional_id__ne: object
     transactional_id__in: object
@@ -277,6 +313,42 @@ class Conditions(TypedDict, total=False):
     transactional_id__starts_with: object
     transactional_id__regex: object
     transactional_id__exists: object
+    resource: object
+    resource__ne: object
+    resource__in: object
+    resource__not: object
+    resource__contains: object
+    resource__startswith: object
+    resource__starts_with: object
+    resource__regex: object
+    resource__exists: object
+    directory: object
+    directory__ne: object
+    directory__in: object
+    directory__not: object
+    directory__contains: object
+    directory__startswith: object
+    directory__starts_with: object
+    directory__regex: object
+    directory__exists: object
+    feature: object
+    feature__ne: object
+    feature__in: object
+    feature__not: object
+    feature__contains: object
+    feature__startswith: object
+    feature__starts_with: object
+    feature__regex: object
+    feature__exists: object
+    user: object
+    user__ne: object
+    user__in: object
+    user__not: object
+    user__contains: object
+    user__startswith: object
+    user__starts_with: object
+    user__regex: object
+    user__exists: object
     acks: object
     acks__ne: object
     acks__in: object
@@ -1019,15 +1091,6 @@ class Conditions(TypedDict, total=False):
     transaction_timeout_ms__lt: object
     transaction_timeout_ms__lte: object
     transaction_timeout_ms__exists: object
-    producer_id: object
-    producer_id__ne: object
-    producer_id__in: object
-    producer_id__not: object
-    producer_id__gt: object
-    producer_id__gte: object
-    producer_id__lt: object
-    producer_id__lte: object
-    producer_id__exists: object
     producer_epoch: object
     producer_epoch__ne: object
     producer_epoch__in: object

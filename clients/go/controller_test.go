@@ -163,9 +163,9 @@ func TestAnUnusedStubFailsTheTest(t *testing.T) {
 
 func TestAFaultThatMeetsNothingFailsTheTest(t *testing.T) {
 	failures := run(t, func(inner testing.TB) {
-		shared.For(inner).Fence(7)
+		shared.For(inner).LostHeartbeats(mockraft.OnBroker(7))
 	})
-	if !regexp.MustCompile(`controller_test.go:\d+: fault fence-\d+ never met anything`).MatchString(failures) ||
+	if !regexp.MustCompile(`controller_test.go:\d+: fault lost_heartbeats-\d+ never met anything`).MatchString(failures) ||
 		!strings.Contains(failures, "broker 7 is not registered") {
 		t.Errorf("got %q", failures)
 	}

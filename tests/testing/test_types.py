@@ -15,6 +15,7 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.server.config import ControllerConfig
 from mockraft.server.stubs.faults.fault import REQUIRED
 from mockraft.server.stubs.faults.presets import KINDS
+from mockraft.server.stubs.match import Match
 from mockraft.testing.faults import ControllerFaults, FaultKind
 from mockraft.testing.options import BrokerOptions, ConfigOptions
 
@@ -44,7 +45,7 @@ with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
     anything: str = controller.requests()[0].request.broker_id
     anything = controller.requests(cast(ApiName, anything))[0].request.broker_id
     stub("JoinGroup", "Produce", 68, broker=1, client_id__startswith="a", where={"groupId": "g"}).inject_error(35)
-    stub("CreateTopics", topics__name="a", timeout_ms__gte=1).where(validate_only=True).inject_error("NOT_CONTROLLER")
+    stub("CreateTopics", topic="a", timeout_ms__gte=1).where(validate_only=True).inject_error("NOT_CONTROLLER")
     controller.faults.add("latency", latency_ms=3)
     answer: BrokerHeartbeatResponse = controller.ask(BrokerHeartbeatRequest())
     Controller.sync(sesion_timeout_ms=3)  # error
@@ -54,6 +55,7 @@ with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
     controller.faults.add("fense")  # error
     controller.faults.registration_never_succeeds(error="NOPE")  # error
     controller.stub("CreateTopics", brokr_id=1)  # error
+    stub("CreateTopics", topics__name="a", user__in=["a"])
     controller.stub("CreateTopics", topics__nam="a")  # error
     controller.stub("CreateTopicz")  # error
     stub("CreateTopicz")  # error
@@ -136,8 +138,10 @@ def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
     assert found == wanted
 
 
-def test_kinds_of_faults_have_a_type() -> None:
+def test_kinds_of_faults_and_conditions_of_matches_have_a_type() -> None:
     assert list(get_args(FaultKind)) == list(KINDS)
+    declared = Path(__file__).parents[2].joinpath("server", "request_types.pyi").read_text()
+    assert [each.name for each in dataclasses.fields(Match) if f"    {each.name}: " not in declared] == ["api"]
 
 
 def test_types_of_the_blocking_classes_are_generated_from_the_asynchronous_ones() -> None:

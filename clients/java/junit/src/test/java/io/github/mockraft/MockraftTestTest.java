@@ -113,7 +113,7 @@ class MockraftTestTest {
     @Test
     void aFaultThatMeetsNothingFailsItsTest() {
         assertEquals(
-                "fault fence-1 never met anything: fence, brokerId=7\n  broker 7 is not registered; there are [1]",
+                "fault lost_heartbeats-1 never met anything: lost_heartbeats, brokerId=7\n  broker 7 is not registered; there are [1]",
                 failureOf("unfiredFault").getMessage());
     }
 
@@ -165,7 +165,7 @@ class MockraftTestTest {
         @Test
         void unfiredFault(Mockraft mockraft) {
             mockraft.awaitBrokers(1);
-            mockraft.fence(7);
+            mockraft.lostHeartbeats(7);
         }
 
         @Test
