@@ -46,5 +46,7 @@ MODULES = {
 }
 """Names of the modules in `apis` by API key, in ascending order."""
 
-OF_SIMULATED_BROKERS = frozenset((*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81, 94))
+OF_SIMULATED_BROKERS = frozenset(
+    (*range(4), *range(8, 52), 55, 57, 60, 61, *range(64, 67), 68, 69, *range(74, 82), *range(83, 95))
+)
 """API keys of the brokers' own listeners (`mockraft.brokers.apis.registry`)."""

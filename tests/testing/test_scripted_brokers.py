@@ -127,7 +127,7 @@ def test_one_entity_of_a_request_is_refused_and_the_rest_is_handled() -> None:
         ("CreateTopics", {"topic": 5}, "topic: expected a text, got 5"),
     ],
 )
-def test_a_selection_that_can_refuse_nothing_is_refused(api: str, selected: dict[str, Any], why: str) -> None:
+def test_a_selection_that_can_refuse_nothing_is_refused(api: Any, selected: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         stub(api, **selected).inject_error("NOT_CONTROLLER")
 
@@ -135,13 +135,13 @@ def test_a_selection_that_can_refuse_nothing_is_refused(api: str, selected: dict
 @each_row(
     ("api", "scope", "why"),
     [
-        ("StreamsGroupHeartbeat", {}, "match.api: StreamsGroupHeartbeat is no API of a controller or simulated broker"),
+        ("PushTelemetry", {}, "match.api: PushTelemetry is no API of a controller or simulated broker"),
         ("BrokerHeartbeat", {"broker": 1}, "match.api: BrokerHeartbeat is no API of a simulated broker"),
         ("Produce", {"broker": [7, 8]}, r"match.broker: no broker \[7, 8\]: there are \[1\]"),
         ("Vote", {"node": 3001}, r"match.node: no node 3001: there are \[1, 3000\]"),
     ],
 )
-def test_a_stub_that_no_request_can_meet_is_refused(api: str, scope: dict[str, Any], why: str) -> None:
+def test_a_stub_that_no_request_can_meet_is_refused(api: Any, scope: dict[str, Any], why: str) -> None:
     with Controller.sync() as controller:
         controller.stub("Produce", broker=7)  # which may be started later
         controller.remove(controller.stubs[0])
