@@ -26,6 +26,7 @@ from mockraft.brokers.node import BrokerNode
 from mockraft.brokers.shell.shell import REAL_CLOCK, Shell
 from mockraft.brokers.shell.socket_links import Outage, SocketLinks
 from mockraft.kafka_api.clock import Clock
+from mockraft.kafka_api.listener import Observed
 from mockraft.wire.connection import endpoint_of
 
 DENIALS_MAX: Final = 3
@@ -62,12 +63,19 @@ class SimulatedBroker(LogDirAccess):
         self.listener: ClientListener | None = None
         if config.serve_clients:
             limits, security = Limits.of(config.properties), config.listener_security
-            self.listener = ClientListener(config.listeners, self.shell.feed, limits, security)
+            feed = self.shell.feed
+            self.listener = ClientListener(config.listeners, feed, limits, security, lambda: node.clients)
             self.shell.on_state = self.listener.state_changed
             self.shell.on_client = self.listener.carry_out
         self.changed = self.shell.changed
         self.stopped = self.shell.stopped
         self._closing = asyncio.Lock()
+
+    def observe(self, observed: Observed) -> None:
+        """Let a test see and script what clients ask, and break their connections; before it starts."""
+        self.node.observed = observed
+        if self.listener is not None and observed.links is not None:
+            self.listener.disturb(observed.links)
 
     @classmethod
     def joining(

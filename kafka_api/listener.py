@@ -44,6 +44,7 @@ from mockraft.wire.errors import WireError
 
 if TYPE_CHECKING:
     from mockraft.kafka_api.effects import Effect
+    from mockraft.kafka_api.shell import Links, Shell
     from mockraft.wire.message import Message, MessageLookup
 
 BURST_REQUESTS_MAX = 16
@@ -68,12 +69,13 @@ class Scripts(Protocol):
 class Observed(NamedTuple):
     """The journal and the stubs of a listener that a test observes; `scripts` returns None while no stub can apply.
 
-    `on_release` has what to call when a client that a stub held is released.
+    `on_release` has what to call when a client that a stub held is released, `links` makes the faults of its bytes.
     """
 
     journal: Journal
     scripts: Callable[[AnyListener], Scripts | None] = lambda listener: None
     on_release: list[Callable[[], object]] | None = None
+    links: Callable[[Shell], Links] | None = None
 
 
 @dataclass

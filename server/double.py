@@ -26,6 +26,7 @@ from mockraft.kafka_api.journal import (
     write_pcapng,
 )
 from mockraft.kafka_api.listener import AnyListener, Observed
+from mockraft.kafka_api.shell import Shell
 from mockraft.releases import DEFAULT, release
 from mockraft.server.complaints import (
     Complaint,
@@ -51,6 +52,7 @@ from mockraft.server.stubs.near_misses import NearMiss
 from mockraft.server.stubs.script import Script
 from mockraft.server.stubs.stub import Stub, stub
 from mockraft.server.stubs.stub_file import read_stub_file
+from mockraft.server.toxic_links import ToxicLinks
 from mockraft.server.verification import (
     PATIENCE_S,
     Requests,
@@ -98,6 +100,7 @@ class Double:
         self._known_clock: Clock | None = None
         self._brokers_journals: dict[int, Journal] = {}
         script.faults.double = self
+        script.faults.brokers = lambda: self._brokers_journals
         script.stubs.check = lambda match: match.check_reach(self.nodes(), self._brokers_journals)
 
     def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
@@ -175,7 +178,7 @@ class Double:
         return {node_id: running.node.journal for node_id, running in self.nodes().items()}
 
     def observe_broker(self, broker_id: int) -> Observed:
-        """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
+        """Return a simulated broker's journal, one of `journals` from now on, and its listener's stubs and faults."""
         config, ids = self.leading.config, self.script.entry_ids
         made = Journal(
             min(config.journal_entries_max, BROKER_JOURNAL_ENTRIES_MAX),
@@ -193,7 +196,10 @@ class Double:
                 return None
             return ScriptedRequests(self.script.stubs, listener, broker_id, at_broker=True)
 
-        return Observed(journal, scripts, self.script.stubs.on_release)
+        def links(shell: Shell) -> ToxicLinks:
+            return ToxicLinks(shell, self.script.faults, broker_id, at_broker=True)
+
+        return Observed(journal, scripts, self.script.stubs.on_release, links)
 
     def _topic_name(self, topic_id: bytes) -> str | None:
         names = (journal.topic_name(topic_id) for journal in self._controllers_journals().values())

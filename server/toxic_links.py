@@ -28,12 +28,16 @@ UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 
 
 class ToxicLinks:
-    """Links of one listener's connections, created for those that a fault matches."""
+    """Links of one listener's connections, created for those that a fault matches.
 
-    def __init__(self, shell: Shell, faults: Faults, node_id: int) -> None:
+    `at_broker`: the listener is a simulated broker's. The plan's steps are the controllers' business.
+    """
+
+    def __init__(self, shell: Shell, faults: Faults, node_id: int, *, at_broker: bool = False) -> None:
         self._shell = shell
         self._faults = faults
         self._node_id = node_id
+        self._broker = node_id if at_broker else -1
 
     @property
     def depends_on_requests(self) -> bool:
@@ -43,7 +47,7 @@ class ToxicLinks:
     @property
     def next_ms(self) -> int:
         """Time of the fault plan's next step."""
-        return self._faults.next_ms
+        return self._faults.next_ms if self._broker < 0 else NEVER_MS
 
     def attach(self) -> None:
         """Apply the faults from now on."""
@@ -85,7 +89,7 @@ class ToxicLinks:
 
         client_id, broker_id = self._shell.served.client_of(connection.connection_id)
         of_connection = connection.connection_id, connection.listener, self._node_id, connection.address
-        return ClientEnd(client_id, broker_id, *of_connection)
+        return ClientEnd(client_id, broker_id, *of_connection, self._broker)
 
 
 class ToxicLink(LinkTransport, asyncio.Protocol):

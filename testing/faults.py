@@ -80,6 +80,7 @@ class ConnectionFaultOptions(FaultOptions, total=False):
     listener: str
     node: int
     address: str
+    broker: int
 
 
 class SwitchedOn:
@@ -138,7 +139,7 @@ class ControllerFaults:
         """Switch a fault on, by its kind and parameters, or by its JSON; for good, or as a block.
 
         Beside the kind's own parameters there are `toxicity`, `seed`, `match` and, for toxics of bytes, the scopes of
-        connections (`client_id`, `broker_id`, `connection`, `listener`, `node`). ValueError names what is wrong.
+        connections (`client_id`, `broker_id`, `connection`, `listener`, `node`, `broker`). ValueError: what is wrong.
         """
         fault = self._faults.add(kind, **params) if isinstance(kind, str) else self._faults.add_json(kind)
         return SwitchedOn(fault, self._faults)

@@ -88,7 +88,7 @@ class StartedBrokers:
         """Return a broker with this config, not started, that shares the log if it was started with many."""
         shares = self._log is not None and self._log.takes(config)
         broker = SimulatedBroker(config, self._log if shares else None)
-        broker.node.observed = self.double.observe_broker(config.broker_id)
+        broker.observe(self.double.observe_broker(config.broker_id))
         return broker
 
     async def run(self, config: BrokerConfig, wait: Wait, timeout_s: float = BROKER_PATIENCE_S) -> SimulatedBroker:

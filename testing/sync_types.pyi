@@ -128,7 +128,7 @@ class SyncController(Facade):
     def journals(self) -> dict[int, Journal]:
         """Journals of all controllers, killed ones included, and of the simulated brokers, by node id."""
     def observe_broker(self, broker_id: int) -> Observed:
-        """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
+        """Return a simulated broker's journal, one of `journals` from now on, and its listener's stubs and faults."""
     def mark(self) -> int:
         """Return the current position in the journals, for `since`."""
     @finds_requests
@@ -339,7 +339,7 @@ class SyncQuorum(Facade):
     def journals(self) -> dict[int, Journal]:
         """Journals of all controllers, killed ones included, and of the simulated brokers, by node id."""
     def observe_broker(self, broker_id: int) -> Observed:
-        """Return a simulated broker's journal, one of `journals` from now on, and the stubs for its listener."""
+        """Return a simulated broker's journal, one of `journals` from now on, and its listener's stubs and faults."""
     def mark(self) -> int:
         """Return the current position in the journals, for `since`."""
     @finds_requests
@@ -461,6 +461,8 @@ class SyncSimulatedBroker(Facade):
     @property
     def broker_id(self) -> int:
         """Its node id."""
+    def observe(self, observed: Observed) -> None:
+        """Let a test see and script what clients ask, and break their connections; before it starts."""
     @property
     def config(self) -> BrokerConfig:
         """The broker's configuration, with the bound ports once it has started."""

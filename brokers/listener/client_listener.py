@@ -22,13 +22,13 @@ from mockraft.brokers.effects import (
     ClientSent,
 )
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.brokers.listener.clients import Limits
+from mockraft.brokers.listener.clients import Clients, Limits
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.clock import RealClock
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.listening import bind
 from mockraft.kafka_api.security import ServerSecurity, uses_tls
-from mockraft.kafka_api.shell import Shell, SocketConnection
+from mockraft.kafka_api.shell import Links, Shell, SocketConnection
 from mockraft.kafka_api.tls import server_context
 
 
@@ -39,8 +39,9 @@ class ListenerError(Exception):
 class _Fed:
     """The broker as its shell sees it: whatever happens is an event, and effects come later, by `carry_out`."""
 
-    def __init__(self, feed: Callable[[ClientEvent], None]) -> None:
+    def __init__(self, feed: Callable[[ClientEvent], None], clients: Callable[[], Clients | None]) -> None:
         self._feed = feed
+        self._clients = clients
 
     def connected(self, connection_id: int, peer_address: str, now_ms: int, listener: str) -> tuple[Effect, ...]:
         self._feed(ClientConnected(connection_id, listener, peer_address.rpartition(":")[0]))
@@ -66,7 +67,8 @@ class _Fed:
         return ()
 
     def client_of(self, connection_id: int) -> tuple[str | None, int]:
-        return None, -1
+        clients = self._clients()
+        return (None, -1) if clients is None else clients.client_of(connection_id)
 
     def tick(self, now_ms: int) -> tuple[Effect, ...]:
         return ()
@@ -76,7 +78,10 @@ class _Fed:
 
 
 class ClientListener:
-    """Accepts clients on the listeners of a broker, all with this security. `feed` gives their events to the broker."""
+    """Accepts clients on the listeners of a broker, all with this security.
+
+    `feed` gives their events to the broker, `clients` returns its side of their connections, once it has one.
+    """
 
     def __init__(
         self,
@@ -84,11 +89,12 @@ class ClientListener:
         feed: Callable[[ClientEvent], None],
         limits: Limits,
         security: ServerSecurity,
+        clients: Callable[[], Clients | None],
     ) -> None:
         self.listeners = tuple(listeners)
         self._clock = RealClock()
         tls = server_context(security) if uses_tls(security.security_protocol) else None
-        self._shell = Shell(_Fed(feed), limits, self._clock, tls)
+        self._shell = Shell(_Fed(feed, clients), limits, self._clock, tls)
         self._bound: list[tuple[str, socket.socket]] = []
         self._is_open = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -117,6 +123,10 @@ class ClientListener:
             self._bound.append((listener.name, bound))
             advertised.append(listener._replace(port=bound.getsockname()[1]))
         self.listeners = tuple(advertised)
+
+    def disturb(self, links: Callable[[Shell], Links]) -> None:
+        """Let faults work on the bytes of connections."""
+        self._shell.links = links(self._shell)
 
     def state_changed(self, state: BrokerState) -> None:
         """Accept clients once the broker has caught up, and disconnect them when it stops or shuts down."""

@@ -179,7 +179,7 @@ async def _start_brokers(
         return fail(ExitCode.CANNOT_LISTEN, str(error))
     if double is not None:
         for broker in fleet.brokers:
-            broker.node.observed = double.observe_broker(broker.config.broker_id)
+            broker.observe(double.observe_broker(broker.config.broker_id))
     undo.push_async_callback(fleet.leave, SHUTDOWN_MS)
     print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}")
     for broker in fleet.brokers:

@@ -65,6 +65,18 @@ def test_a_held_client_of_a_broker_goes_on_when_it_is_released() -> None:
         assert [each.reason for each in controller.requests("Produce")][:1] == [f"blackholed (stub {held.id})"]
 
 
+def test_a_fault_of_bytes_is_for_the_clients_of_the_brokers_that_it_names() -> None:
+    with Controller.sync(brokers=1) as controller:
+        topic(controller, "orders")
+        of_broker = controller.faults.latency(latency_ms=1, broker=1, client_id="shop")
+        of_controller = controller.faults.latency(latency_ms=1, client_id="shop", id="elsewhere")
+        with pytest.raises(ValueError, match=r"match.broker=7: there are \[1\]"):
+            controller.faults.latency(latency_ms=1, broker=7)
+        assert produced(controller, "orders") is None
+        assert (of_broker.fired > 0, of_controller.fired) == (True, 0)
+        controller.faults.reset()
+
+
 def test_a_strict_double_expects_what_clients_ask_of_brokers() -> None:
     with Controller.sync(brokers=1, strict=True) as controller:
         assert produced(controller, "made-by-a-client") is None

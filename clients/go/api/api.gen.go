@@ -253,6 +253,9 @@ type ConnectionMatch struct {
 	// Address One value or a list.
 	Address interface{} `json:"address,omitempty"`
 
+	// Broker One value or a list.
+	Broker interface{} `json:"broker,omitempty"`
+
 	// BrokerID One value or a list.
 	BrokerID interface{} `json:"brokerId,omitempty"`
 

@@ -199,7 +199,10 @@ class Kind:
 
 
 class ClientEnd(NamedTuple):
-    """The client end of a connection; `client_id` (or None) and `broker_id` (or -1) come from its requests."""
+    """The client end of a connection; `client_id` (or None) and `broker_id` (or -1) come from its requests.
+
+    `broker` is the simulated broker that it is connected to, -1 for a controller.
+    """
 
     client_id: str | None
     broker_id: int
@@ -207,16 +210,18 @@ class ClientEnd(NamedTuple):
     listener: str
     node: int
     address: str
+    broker: int = -1
 
 
-_INTEGERS = {"broker_id", "connection", "node"}
+_INTEGERS = {"broker_id", "connection", "node", "broker"}
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMatch:
     """The connections a fault affects: those that agree with every scope given, each as one of its values.
 
-    `address` is the client's host without its port.
+    `address` is the client's host without its port. `broker` names the simulated brokers whose clients are affected;
+    without it, a fault affects connections to controllers.
     """
 
     client_id: tuple[str, ...] = ()
@@ -225,6 +230,7 @@ class ConnectionMatch:
     listener: tuple[str, ...] = ()
     node: tuple[int, ...] = ()
     address: tuple[str, ...] = ()
+    broker: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, tree: Mapping[str, Json]) -> ConnectionMatch:
@@ -252,6 +258,8 @@ class ConnectionMatch:
 
     def meets(self, client: ClientEnd) -> bool:
         """Return True if the connection matches."""
+        if client.broker >= 0 and not self.broker:
+            return False
         wanted = ((getattr(self, scope), getattr(client, scope)) for scope in ClientEnd._fields)
         return all(not values or actual in values for values, actual in wanted)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mockraft.server.stubs.faults.plan import Plan
     from mockraft.wire.json_form import Json, Tree
 
-_SCOPES = ("client_id", "broker_id", "connection", "listener", "node", "address")
+_SCOPES = ("client_id", "broker_id", "connection", "listener", "node", "address", "broker")
 _FIELDS = ("id", "name", "kind", "enabled", "match", "toxicity", "seed", "params")
 _READ_ONLY = ("fired", "error")
 
@@ -41,6 +41,8 @@ class Faults:
         self.depends_on_requests = False
         self.next_ms = NEVER_MS
         self.double: FaultTarget | None = None
+        self.brokers: Callable[[], Collection[int]] = tuple
+        """Returns the simulated brokers that there have been."""
         self._faults: dict[str, Fault] = {}
         self._wires: list[Wire] = []
         self._made = 0
@@ -255,10 +257,13 @@ class Faults:
         if match and kind.toxic is None:
             raise ValueError(f"match: {kind.name} is no toxic of connections; give its parameters instead")
         params = kind.read(_object(tree, "params"))
+        on_connections, brokers = ConnectionMatch.read(match), self.brokers()
+        if brokers and not all(each in brokers for each in on_connections.broker):
+            raise ValueError(f"match.broker={match['broker']!r}: there are {sorted(brokers)}")
         name, fault_id = _text(tree, "name"), _text(tree, "id") or self._new_id(kind)
         if fault_id in self._faults:
             raise ValueError(f"id={fault_id!r}: there is a fault of this id already")
-        fault = Fault(fault_id, kind, ConnectionMatch.read(match), float(toxicity), seed, params)
+        fault = Fault(fault_id, kind, on_connections, float(toxicity), seed, params)
         fault.name = name
         return fault
 
