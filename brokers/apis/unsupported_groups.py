@@ -32,7 +32,7 @@ def _refused(
     error: Form = error_for_each(response, *levels) if levels else form(response)
 
     def handle(body: Message, ctx: RequestContext) -> Message:
-        ctx.remark = f"simulated brokers have no {kind} groups"
+        ctx.remark = f"{name}: simulated brokers have no {kind} groups"
         return error(body, code, None)
 
     api: AnyApi = Api(messages.by_name(f"{name}Request"), response, handle, error)
