@@ -1,6 +1,7 @@
-"""Measure the cost of the pytest plugin in runs that do not use it, and of a new controller and a reset in a test.
+"""Measure the cost of the pytest plugin in runs that do not use it, and the time of a test: its controller and brokers.
 
-The runs are in a new virtual environment with pytest, alternately with and without the built wheels on the path
+A test with a client produces and consumes a record by confluent-kafka, with mockraft, kfake and librdkafka's mock. The
+runs without use are in a new virtual environment with pytest, alternately with and without the built wheels on the path
 (pytest_runs.py). The median difference of CPU time is reported.
 
     python benchmarks/plugin.py [--rounds N] [--json]
@@ -18,11 +19,17 @@ import venv
 from importlib.metadata import version
 from pathlib import Path
 
+from codec_peers.other_languages import built_go
+from confluent_kafka import Consumer, Producer, TopicPartition
+from double import KFAKE, LIBRDKAFKA, server
 from mockraft import Controller, SyncController
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from result import ROOT, Gate, Result, argument_parser, show, spread
+from result import OURS, ROOT, Gate, Result, argument_parser, show, spread
 
 PLUGIN_MS_MAX = 5.0
+WHOLE_MS_MAX = {0: 4.0, 1: 25.0, 3: 45.0}
+"""Time of a `with` block by the number of its running brokers."""
+CLIENT_MS_MAX = 150.0
 START_MS_MAX = 3.0
 RESET_MS_MAX = 2.0
 STUBS = 10
@@ -88,8 +95,48 @@ def use(controller: SyncController) -> None:
         controller.ask(BrokerHeartbeatRequest(broker_id=broker_id))
 
 
+def whole(brokers: int) -> float:
+    """Return the milliseconds of a `with` block with brokers that run, from its begin to its end."""
+    began = time.perf_counter()
+    with Controller.sync(brokers=brokers):
+        pass
+    return (time.perf_counter() - began) * 1000
+
+
+def exchange(bootstrap: str) -> None:
+    """Produce a record to a new topic, and consume it."""
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": 0})
+    producer.produce("orders", b"tea")
+    assert producer.flush(20) == 0
+    consumer = Consumer({"bootstrap.servers": bootstrap, "log_level": 0, "group.id": "tests"})
+    consumer.assign([TopicPartition("orders", 0, 0)])
+    (message,) = consumer.consume(1, 20)
+    assert message.value() == b"tea"
+    consumer.close()
+
+
+def with_client(kfake: str) -> dict[str, float]:
+    """Return the milliseconds of a test with a client for each double: its start, the exchange and its end."""
+    ms = {}
+    began = time.perf_counter()
+    with Controller.sync(brokers=1) as controller:
+        exchange(controller.bootstrap_servers)
+    ms[OURS] = (time.perf_counter() - began) * 1000
+    began = time.perf_counter()
+    with server(kfake) as started:
+        exchange("{}:{}".format(*started.address))
+    ms[KFAKE] = (time.perf_counter() - began) * 1000
+    began = time.perf_counter()
+    mock = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "unused", "log_level": 0})
+    broker = next(iter(mock.list_topics(timeout=20).brokers.values()))
+    exchange(f"{broker.host}:{broker.port}")
+    del mock
+    ms[LIBRDKAFKA] = (time.perf_counter() - began) * 1000
+    return ms
+
+
 def measure(rounds: int) -> Result:
-    """Measure runs without use of the plugin, starts and resets."""
+    """Measure runs without use of the plugin, starts, whole tests and resets."""
     more, import_ms = unused(rounds)
     starts, resets = zip(*(one_test() for _ in range(rounds)), strict=True)
     figures = {
@@ -97,14 +144,23 @@ def measure(rounds: int) -> Result:
         "start of a controller in a test": (starts, START_MS_MAX),
         "reset": (resets, RESET_MS_MAX),
     }
+    for brokers, limit in WHOLE_MS_MAX.items():
+        name = f"`with Controller.sync(brokers={brokers})`" if brokers else "`with Controller.sync()`"
+        figures[name] = ([whole(brokers) for _ in range(rounds + 1)][1:], limit)
+    kfake = built_go("kfake")
+    clients = [with_client(kfake) for _ in range(rounds // 3 + 1)][1:]
+    figures[f"a record produced and consumed, {OURS}"] = ([each[OURS] for each in clients], CLIENT_MS_MAX)
+    peers = {f"the same, {name}": [each[name] for each in clients] for name in (KFAKE, LIBRDKAFKA)}
     return Result(
         "In a test",
         "The pytest plugin in a run of one test that does not use it: CPU time with the wheels minus CPU time without "
         "them, in turns. All runs are forks of a process that has imported pytest; single rounds vary, the "
         f"median is stable. The import alone takes {import_ms:.1f} ms of wall-clock time in a process of its own. A "
         "start ends when the controller, in a thread, listens; its modules are imported before. A reset comes after "
-        f"{STUBS} stubs, {STUBS} faults and {STUBS} requests.",
-        [spread("Milliseconds", "", "ms", {name: list(values) for name, (values, _) in figures.items()})],
+        f"{STUBS} stubs, {STUBS} faults and {STUBS} requests. A whole test is a `with` block whose brokers run; the "
+        "last rows have a broker, a new topic, a producer and a consumer of confluent-kafka, and the start and "
+        "end of the double; kfake runs in a process, librdkafka's mock in that of the test.",
+        [spread("Milliseconds", "", "ms", {name: list(values) for name, (values, _) in figures.items()} | peers)],
         gates=[
             Gate(f"{name}, ms", f"{statistics.median(values):.2f}", at_most=limit)
             for name, (values, limit) in figures.items()
