@@ -168,7 +168,8 @@ class RequestContext(OfRequest):
     """Context of a request: its header, the client, and the time (Kafka's RequestContext).
 
     `failure` is the traceback if the handler raised, `refused_with` the code with which it refused the request as a
-    whole. `remark` is what the client could do better, for the log and the journal.
+    whole. `remark` is what the client could do better, for the log and the journal, `changed_by` the stub that changed
+    the request, empty for none.
     """
 
     header: Request
@@ -177,6 +178,7 @@ class RequestContext(OfRequest):
     failure: str | None = field(default=None, init=False)
     refused_with: int = field(default=0, init=False)
     remark: str = field(default="", init=False)
+    changed_by: str = field(default="", init=False)
 
     @property
     def client_id(self) -> str:

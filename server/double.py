@@ -466,6 +466,7 @@ class Double:
         finally:
             strict = self.strict
             self.script.stubs.reset()
+            self.script.events.clear()
             self.strict = strict
             if self.script.offer is not None:
                 self.script.offer = None

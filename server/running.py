@@ -195,8 +195,9 @@ def _node(
 ) -> Node:
     # Unpredictable nonces, unless the run must be reproducible.
     nonces = random.SystemRandom() if config.seed is None else random.Random(config.seed)
-    controller = Controller(config, raft, rng, now_ms)
-    offer = (script.offer if script is not None else None) or _offer_of(config)
+    script = script or Script()
+    controller = Controller(config, raft, rng, now_ms, script.events)
+    offer = script.offer or _offer_of(config)
     controller.release = offer.release
     node = Node(controller, _apis(config, offer), journal, nonces, script)
     node.journal.address = (config.voter_host, config.voter_port)

@@ -24,7 +24,7 @@ from mockraft.server.stubs.entities import Taken
 from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
-from mockraft.wire import api_keys
+from mockraft.wire import api_keys, error_codes
 from mockraft.wire.message import Message
 
 NOTHING: Final = Message()
@@ -64,15 +64,29 @@ class ScriptedRequest:
             stub, stubs = self.stub, self.scripts.stubs
             if stubs.holder(self.received) is not None:
                 self.plan = _HELD
+                self._note(now_ms)
                 return self._until_released()
             if stub is not None and self.plan.varies:
                 self.plan = self.plan.resolved(self._call, self.received)
             if stub is not None and self.plan.held_by:
                 stubs.hold(stub, self.received, self.plan.held_by)
+                self._note(now_ms)
                 return self._until_released()
+            self._note(now_ms)
             return self._wait(self.plan.delays_before, now_ms, self._respond)
         except Exception:
             return self.scripts.listener.broken(self.request)
+
+    def _note(self, now_ms: int) -> None:
+        """Tell what becomes of a heartbeat: without them a broker is fenced. Others see who changed a request."""
+        stub, received = self.stub, self.received
+        if stub is None:
+            return
+        title = self.scripts.stubs.title(stub)
+        if self.plan.request_changes:
+            self.request.ctx.changed_by = title
+        if received.api_key == api_keys.BROKER_HEARTBEAT and (done := _done(self.plan)):
+            self.scripts.stubs.note_heartbeat(received.broker_id, now_ms, f"{done} by {title}")
 
     def _until_released(self) -> Parked[Result]:
         def retry(now_ms: int, expired: bool) -> Result | None:
@@ -297,6 +311,17 @@ def _for_envelope(response: Result, api: AnyApi) -> Result:
     if not isinstance(response, Parked):
         return response
     return response.then(lambda later, _now_ms: _for_envelope(later, api))
+
+
+def _done(plan: AnswerPlan) -> str:
+    """Return what a plan does to a request, in words; nothing if it passes as if there were no stub."""
+    if plan.reason:
+        return ", ".join(plan.reason)
+    if plan.refused_with:
+        return f"answered with {error_codes.name(plan.refused_with)}"
+    if plan.delays or plan.delays_before:
+        return "delayed"
+    return "" if plan.is_untouched else "changed"
 
 
 def _because(words: list[str], stub: Stub) -> str:

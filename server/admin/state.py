@@ -13,9 +13,20 @@ from typing import Annotated, Any, get_args, get_type_hints
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.server.admin.access import TheDouble
-from mockraft.server.admin.json_bodies import Int64, Model, StrictRoute, in_chunks, json_list, json_response, json_text
+from mockraft.server.admin.json_bodies import (
+    Int32,
+    Int64,
+    Model,
+    StrictRoute,
+    in_chunks,
+    json_list,
+    json_response,
+    json_text,
+)
 from mockraft.server.admin.problems import ProblemError, commanding, field_named
 from mockraft.server.double import Double
+from mockraft.server.events import EVENTS_MAX
+from mockraft.server.events import Event as EventView
 from mockraft.server.views import (
     BrokerView,
     ConfigView,
@@ -52,6 +63,7 @@ def _modelled(hint: object) -> object:
 
 
 Broker = model_of(BrokerView)
+Event = model_of(EventView)
 Partition = model_of(PartitionView)
 Quorum = model_of(QuorumView)
 Record = create_model("Record", __base__=model_of(LogRecord))
@@ -70,6 +82,12 @@ def _model(name: str, hints: Mapping[str, object]) -> type[Model]:
 
 
 Brokers = listed("brokers", Broker)
+Events = create_model(
+    "Events",
+    __base__=listed("events", Event),
+    __doc__="Events of the cluster, oldest first.",
+    next=(int, Field(description="The `afterId` for the events after these.")),
+)
 Topics = listed("topics", Topic)
 Records = create_model(
     "Records",
@@ -207,6 +225,25 @@ async def unregister_broker(broker_id: BrokerId, double: TheDouble) -> None:
     _broker(double, broker_id)
     with commanding():
         double.state.unregister(broker_id)
+
+
+@router.get("/v1/events", response_model=Events)
+async def list_events(
+    request: Request,
+    double: TheDouble,
+    after_id: Annotated[
+        Int64 | None, Query(alias="afterId", description="Only events with a greater id.", ge=0)
+    ] = None,
+    limit: Annotated[
+        int,
+        Query(description="Maximum number: the newest, or with `afterId` the oldest after it.", ge=1, le=EVENTS_MAX),
+    ] = 100,
+    broker_id: Annotated[Int32 | None, Query(alias="brokerId", description="Only events of this broker.", ge=0)] = None,
+) -> Response:
+    """List what happened to brokers, topics, controllers and faults, and why; the newest 2,000 events are kept."""
+    found = double.script.events.find(after_id, limit, broker_id)
+    tree = {"events": [each.to_json() for each in found], "next": found[-1].id if found else after_id or 0}
+    return json_response(request, tree)
 
 
 @router.get("/v1/topics", response_model=Topics)

@@ -73,8 +73,8 @@ class ScenarioState(Model):
 
 @router.get("/v1/stubs", tags=["stubs"], response_model=Stubs)
 async def list_stubs(request: Request, double: TheDouble) -> Response:
-    """List the stubs with their counts, in order of precedence."""
-    return json_response(request, {"stubs": [stub.to_json() for stub in double.script.stubs.stubs]})
+    """List the stubs with their counts, in order of precedence; those that faults are made of are not listed."""
+    return json_response(request, {"stubs": [stub.to_json() for stub in double.script.stubs.own]})
 
 
 @router.get("/v1/stubs/unused", tags=["stubs"], response_model=Stubs)
@@ -106,8 +106,8 @@ async def import_stubs(body: NewStubs, double: TheDouble) -> Response:
 
 @router.delete("/v1/stubs", tags=["stubs"], status_code=204)
 async def remove_all_stubs(double: TheDouble) -> None:
-    """Remove every stub and release the clients they blackholed."""
-    for stub in double.script.stubs.stubs:
+    """Remove every stub and release the clients they blackholed; faults stay."""
+    for stub in double.script.stubs.own:
         double.script.stubs.remove(stub)
 
 

@@ -117,7 +117,7 @@ async def get_health(double: TheDouble) -> Health:
         requests=sum(sum(journal.exchanges_by_api.values()) for journal in double.journals.values()),
         failures=sum(journal.failures for journal in double.journals.values()),
         unmatched=sum(len(journal.unmatched()) for journal in double.journals.values()),
-        stubs=sum(each.enabled for each in double.script.stubs.stubs),
+        stubs=sum(each.enabled for each in double.script.stubs.own),
         faults=len(double.script.faults.active),
         leader_id=quorum.leader_id,
         epoch=quorum.epoch,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,7 +14,7 @@ from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.connections import Result as Result
 from mockraft.server.apis.authorization import check_cluster_operation
 from mockraft.server.controller.result import ApiError
-from mockraft.wire import error_codes
+from mockraft.wire import api_keys, error_codes
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def answer(
     A handler that raises is our bug: the response has UNKNOWN_SERVER_ERROR, `ctx.failure` holds the traceback, and the
     controller goes on (Kafka's would resign).
     """
+    events = controller.events
+    before, events.cause = events.cause, partial(_asked, ctx)
     try:
         if controller.authorizer is not None and api.operation is not None:
             check_cluster_operation(controller, ctx, api.operation)
@@ -116,10 +119,20 @@ def answer(
         return api.error(request, refusal.error_code, refusal.message)
     except Exception:
         return broken(api, request, ctx)
+    finally:
+        events.cause = before
     waits = api.active_only or api.reads_committed
     if controller.pending_offset and waits and not isinstance(response, Parked):
         return _until_committed(api, request, response, ctx, controller)
     return response
+
+
+def _asked(ctx: RequestContext) -> str:
+    """Return whose request it is, which for what a broker sends about itself goes without saying."""
+    is_own = ctx.api_key in (api_keys.BROKER_HEARTBEAT, api_keys.BROKER_REGISTRATION)
+    asked = "" if is_own else f"{api_keys.name(ctx.api_key)} of client {ctx.client_id or ctx.principal}"
+    changed = f"changed by {ctx.changed_by}" if ctx.changed_by else ""
+    return " ".join(filter(None, (asked, changed)))
 
 
 def _until_committed(

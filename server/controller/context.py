@@ -43,6 +43,9 @@ class ControllerContext(Protocol):
     def continue_steps(self, now_ms: int) -> None:
         """Make the next step of the fencing that is made in steps, if there is one."""
 
+    def why_silent(self, broker_id: int, since_ms: int) -> str:
+        """Return what kept a broker's heartbeats away since a time, if it is known."""
+
     def has(self, behaviour: Behaviour) -> bool:
         """Return True if this controller has the behaviour: by its release, its levels or a proposal."""
 

@@ -26,6 +26,7 @@ from mockraft.server.controller.settings.configs import static_configs
 from mockraft.server.controller.settings.features import check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
 from mockraft.server.controller.topics.racks import UsableRacks
+from mockraft.server.events import Change, Events, changes_of
 from mockraft.wire import error_codes
 from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.message import Message
@@ -66,9 +67,12 @@ class Controller:
     same log.
     """
 
-    def __init__(self, config: ControllerConfig, raft: Raft, rng: random.Random, now_ms: int) -> None:
+    def __init__(
+        self, config: ControllerConfig, raft: Raft, rng: random.Random, now_ms: int, events: Events | None = None
+    ) -> None:
         """Apply committed records; become active if this node already leads."""
         self.config = config
+        self.events = events or Events()
         self.refused_brokers: dict[tuple[int, str], str] = {}
         """The last reason why a broker was refused something (see mockraft.server.apis.refusals)."""
         self.release = release(config.release)
@@ -99,6 +103,7 @@ class Controller:
     def became_leader(self, epoch: int, now_ms: int) -> None:
         """Become active: unfenced brokers get a fresh session (QuorumController.claim)."""
         self.epoch = epoch
+        self.events.add(Change("controller", str(self.config.node_id), f"active in epoch {epoch}"), now_ms)
         self._apply_log(self.log.end_offset)
         self.heartbeats = HeartbeatStates()
         self.sessions = Sessions(self.config.session_timeout_ms)
@@ -146,7 +151,7 @@ class Controller:
         """
         records = result.records
         if result.rest is not None:
-            result.rest.reason = result.reason
+            result.rest.reason, result.rest.cause = result.reason, result.cause
             self.steps = result.rest
         if not records:
             return result.response
@@ -154,6 +159,7 @@ class Controller:
             check_fits_one_batch(records)
         for start in range(0, len(records), RECORDS_PER_BATCH_MAX):
             batch = records[start : start + RECORDS_PER_BATCH_MAX]
+            changes = changes_of(batch, self.image)
             base_offset = self.log.append(batch, now_ms)
             for offset, (record, _) in enumerate(batch, base_offset):
                 self.apply(record, offset)
@@ -161,6 +167,9 @@ class Controller:
             # At once: the next batch may fail, and then this one is visible to others.
             if self.log.high_watermark < end_offset:
                 self.pending_offset = end_offset
+            why = result.reason.partition(": ")[2] if result.cause is None else result.cause
+            for change in changes:
+                self.events.add(change, now_ms, "" if why == change.change else why)
         if result.reason:
             _log.info("%s (%d records up to offset %d)", result.reason, len(records), end_offset - 1)
         return result.response
@@ -218,13 +227,13 @@ class Controller:
             return
         (records, is_last), end_offset = steps.waiting, self.log.end_offset
         try:
-            self.commit(ControllerResult(records, None, atomic=False), now_ms)
+            reason = steps.reason if is_last else ""
+            self.commit(ControllerResult(records, None, reason, atomic=False, cause=steps.cause), now_ms)
         finally:
             if self.log.end_offset != end_offset or not records:
                 steps.waiting = None
         if is_last:
             self.steps = None
-            _log.info("%s: all partitions (records up to offset %d)", steps.reason, self.log.end_offset - 1)
 
     def next_tick_ms(self, now_ms: int) -> int:
         """Return when `tick` has work, in milliseconds since the epoch; not before `now_ms`."""
@@ -233,6 +242,10 @@ class Controller:
         if self.epoch == STANDBY:
             return NEVER_MS
         return now_ms if self.has_to_register else max(now_ms, self.periodic.next_due_ms())
+
+    def why_silent(self, broker_id: int, since_ms: int) -> str:
+        """Return what kept a broker's heartbeats away since a time; an empty text if that is not known."""
+        return self.events.silence(broker_id, since_ms)
 
     def has(self, behaviour: Behaviour) -> bool:
         """Return True if this controller has the behaviour: by its release, its levels or a proposal."""

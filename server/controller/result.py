@@ -25,6 +25,7 @@ class Steps:
     broker_id: int
     records: Iterator[tuple[list[RecordAt], bool]]
     reason: str = ""
+    cause: str | None = None
     waiting: tuple[list[RecordAt], bool] | None = None
     """A step of which nothing could be written; it is tried again."""
 
@@ -34,13 +35,15 @@ class ControllerResult(Generic[T]):
     """Records to write, and the response to send once they are.
 
     `atomic` results go into one batch or are refused; others may be split, in order. `reason` explains in one line why
-    the records are written. `rest` are further records.
+    the records are written, `cause` is what caused that, where it is not the end of `reason`.
+    `rest` are further records.
     """
 
     records: list[RecordAt]
     response: T
     reason: str = ""
     atomic: bool = True
+    cause: str | None = None
     rest: Steps | None = None
 
 

@@ -321,10 +321,12 @@ class State:
     def _do(self, change: Callable[[Controller, int], None]) -> None:
         """Change the active controller, and answer the requests that wait for it."""
         running = self._active
-        now_ms = running.clock.now_ms()
+        now_ms, events = running.clock.now_ms(), running.controller.events
+        before, events.cause = events.cause, events.cause or (lambda: "command of a test")
         try:
             change(running.controller, now_ms)
         finally:
+            events.cause = before
             running.listener.perform(running.node.tick(now_ms), now_ms)
 
     def _commit(
@@ -334,7 +336,7 @@ class State:
         base_offset = self._active.controller.log.end_offset
 
         def commit(controller: Controller, now_ms: int) -> None:
-            controller.commit(ControllerResult(records(controller, now_ms), None, reason, atomic=atomic), now_ms)
+            controller.commit(ControllerResult(records(controller, now_ms), None, reason, atomic, cause=""), now_ms)
 
         self._do(commit)
         return base_offset

@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from mockraft.server.controller.settings.offers import Offer
+from mockraft.server.events import Events
 from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.stub_list import StubList
@@ -19,11 +20,20 @@ class Script:
 
     def __init__(self) -> None:
         self.stubs = StubList()
-        self.faults = Faults()
+        self.events = Events()
+        self.events.silence = self._silence
+        self.faults = Faults(self.events)
         self.offer: Offer | None = None
         """Features and versions that the nodes offer instead of those in their options."""
         self.entry_ids = itertools.count(1)
         """Ids of the entries of all nodes' journals, so that they order the events of a quorum."""
+
+    def _silence(self, broker_id: int, since_ms: int) -> str:
+        """Return what a stub did to the broker's last heartbeat, and the faults of its connections."""
+        at_ms, done = self.stubs.heartbeats.get(broker_id, (0, ""))
+        stubbed = f"its last heartbeat was {done}" if done and at_ms > since_ms else ""
+        faults = ", ".join(fault.title for fault in self.faults.toxics if fault.fired and fault.may_meet(broker_id))
+        return "; ".join(filter(None, (stubbed, f"while {faults} is on" if faults else "")))
 
     def load(self, file: StubFile) -> None:
         """Add everything in a file, or nothing. Raise StubError that names the field."""

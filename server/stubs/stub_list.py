@@ -93,9 +93,11 @@ class StubList:
         self._stubs: dict[str, Stub] = {}
         self._order: dict[str, int] = {}
         self._added = 0
-        self._of_faults: set[str] = set()
+        self._of_faults: dict[str, str] = {}
         self._by_api: dict[int, _ApiStubs] = {}
         self._held: dict[tuple[int, str, int | str], str] = {}
+        self.heartbeats: dict[int, tuple[int, str]] = {}
+        """The newest heartbeat of each broker that a stub changed, refused or lost: its time, and what was done."""
         self.releases = 0
         """Number of times that a blackholed client was released."""
         self.on_release: list[Callable[[], object]] = []
@@ -120,10 +122,25 @@ class StubList:
         self._strict = strict
         self._changed()
 
-    def add(self, stub: Stub, *, of_fault: bool = False) -> Stub:
+    @property
+    def own(self) -> list[Stub]:
+        """Those that are no part of a fault, in order of precedence."""
+        return [each for each in self.stubs if each.id not in self._of_faults]
+
+    def title(self, stub: Stub) -> str:
+        """Return what a stub is called in events: the fault that it is part of, or itself."""
+        return self._of_faults.get(stub.id) or f"stub {stub.name or stub.id}"
+
+    def note_heartbeat(self, broker_id: int, now_ms: int, done: str) -> None:
+        """Remember what a stub did to a broker's heartbeat."""
+        if len(self.heartbeats) >= KEYS_KEPT:
+            self.heartbeats.clear()
+        self.heartbeats[broker_id] = (now_ms, done)
+
+    def add(self, stub: Stub, *, of_fault: str = "") -> Stub:
         """Add a stub and return the live one. Raise StubError if its id is taken, or no request can match it.
 
-        One that is `of_fault` is never `unused`: its fault reports that.
+        One that is `of_fault`, which is the fault's name, is never `unused`: its fault reports that.
         """
         if stub.id in self._stubs:
             raise StubError(f"there is a stub {stub.id!r} already", "id")
@@ -134,7 +151,7 @@ class StubList:
             name, number = f"stub-{number}", number + 1
         self._order[name] = self._added
         if of_fault:
-            self._of_faults.add(name)
+            self._of_faults[name] = of_fault
         return self._place(replace(stub, id=name))
 
     def replace(self, stub_id: str, stub: Stub) -> Stub:
@@ -175,7 +192,7 @@ class StubList:
         gone = self.get(stub if isinstance(stub, str) else stub.id)
         del self._stubs[gone.id], self._order[gone.id]
         gone.change_live = None
-        self._of_faults.discard(gone.id)
+        self._of_faults.pop(gone.id, None)
         self._release_held_by(gone.id)
         self._changed()
         return gone
@@ -188,6 +205,7 @@ class StubList:
         self._order.clear()
         self._of_faults.clear()
         self.scenarios.clear()
+        self.heartbeats.clear()
         self.release()
         self.strict = False
 
@@ -204,7 +222,7 @@ class StubList:
 
     def unused(self) -> list[Stub]:
         """Return the stubs that are switched on and have never served."""
-        return [each for each in self.stubs if each.enabled and not each.called and each.id not in self._of_faults]
+        return [each for each in self.own if each.enabled and not each.called]
 
     def near_misses(
         self, subject: Exchange | StubRequest | Stub | Match, exchanges: Iterable[Exchange] = (), limit: int = 3

@@ -73,6 +73,7 @@ async def each_view(page: Page) -> AsyncIterator[str]:
         if panel == "stubs":
             await expect(page.get_by_role("list", name="Active stubs").get_by_role("listitem").first).to_be_visible()
         if panel == "faults":
+            await expect(page.locator(".kind").first).to_be_visible()
             yield panel
             await page.evaluate("document.querySelectorAll('.kind').forEach((one) => one.click())")
             await expect(page.get_by_role("form").last).to_be_visible()

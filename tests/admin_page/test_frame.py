@@ -120,6 +120,19 @@ async def test_question_mark_shows_the_keys_and_escape_closes_them(opens: Opens)
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.parametrize(
+    ("key", "focused"), [("/", "Search requests"), ("p", ""), ("n", "A stub as JSON")], ids=["search", "pause", "new"]
+)
+async def test_keys_work_on_a_panel_without_their_subject(opens: Opens, key: str, focused: str) -> None:
+    page = await opens()
+    await expect(page.locator("#health")).to_contain_text("live")
+    await page.keyboard.press(key)
+    if focused:
+        await expect(page.get_by_label(focused)).to_be_focused()
+    else:
+        await expect(page.get_by_role("button", name="Resume")).to_be_visible()
+
+
 async def test_the_theme_is_the_systems_until_it_is_chosen_and_then_stays(opens: Opens) -> None:
     page = await opens(scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
@@ -197,11 +210,11 @@ async def test_phone_layout_has_no_horizontal_scroll(opens: Opens, controller: C
     assert widths == [PHONE["width"]] * len(PANELS)
 
 
-async def test_phone_layout_has_the_broker_of_each_request(opens: Opens, controller: Controller) -> None:
+async def test_phone_layout_has_the_sender_of_each_request(opens: Opens, controller: Controller) -> None:
     await ask(controller)
     page = await opens("requests", size=PHONE)
     headers = page.get_by_role("grid", name="Requests").get_by_role("columnheader")
-    await expect(headers.filter(visible=True)).to_have_text(["Time", "API", "Broker", "ms"])
+    await expect(headers.filter(visible=True)).to_have_text(["Time", "API", "Sender", "ms"])
 
 
 async def test_token_is_prompted_until_valid_and_kept_for_the_tab(opens: Opens) -> None:

@@ -16,14 +16,32 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 async def test_a_thousand_brokers_are_a_list_of_few_elements_and_a_map(opens: Opens, controller: Controller) -> None:
     register(controller, 1_000)
     page = await opens()
-    drawn = page.get_by_role("img", name="1,000 brokers: 900 running, 100 fenced, 0 shutting down")
-    await expect(drawn).to_be_visible()
+    drawn = page.get_by_role("group", name="1,000 brokers: 900 running, 100 fenced, 0 shutting down")
+    await expect(drawn.get_by_role("button")).to_have_count(1_000)
     await page.get_by_role("link", name="All brokers").click()
     grid = page.get_by_role("grid", name="Brokers")
     await expect(grid).to_have_attribute("aria-rowcount", "1001")
     assert await grid.locator(".rows [role=row]").count() <= 60
     await page.get_by_label("State", exact=True).select_option("fenced")
     await expect(page.locator(".count:visible")).to_have_text("100 of 1,000 brokers")
+
+
+async def test_a_square_of_the_map_opens_its_broker_and_tells_by_what_it_was_fenced(
+    opens: Opens, controller: Controller
+) -> None:
+    register(controller, 3)
+    controller.state.fence(3)
+    page = await opens()
+    events = page.get_by_role("list", name="Events, newest first").locator(":scope:visible")
+    await expect(events.get_by_role("listitem").first).to_contain_text("broker 3 fenced")
+    await page.get_by_role("button", name="Broker 1: running").focus()
+    await page.keyboard.press("End")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Broker 3")).to_be_visible()
+    await expect(events.get_by_role("listitem").first).to_contain_text("command of a test")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("complementary", name="Broker")).to_be_hidden()
+    assert page.url.endswith("#/brokers")
 
 
 async def test_a_broker_shows_its_listeners_and_directories_and_is_fenced_by_hand(

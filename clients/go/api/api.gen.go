@@ -20,6 +20,14 @@ const (
 	BearerTokenScopes = "bearerToken.Scopes"
 )
 
+// Defines values for EventSubject.
+const (
+	EventSubjectBroker     EventSubject = "broker"
+	EventSubjectController EventSubject = "controller"
+	EventSubjectFault      EventSubject = "fault"
+	EventSubjectTopic      EventSubject = "topic"
+)
+
 // Defines values for FaultKind.
 const (
 	Bandwidth                 FaultKind = "bandwidth"
@@ -286,6 +294,27 @@ type Election struct {
 
 	// Unclean Allow a replica that is not in sync; it becomes the only one in the ISR. Default: false.
 	Unclean *bool `json:"unclean,omitempty"`
+}
+
+// Event A change (`fenced`) of a subject with a name (broker 10), and why it came. Ids increase and are not reused.
+type Event struct {
+	Change  string       `json:"change"`
+	ID      int64        `json:"id"`
+	Name    string       `json:"name"`
+	Subject EventSubject `json:"subject"`
+	TimeMs  int64        `json:"timeMs"`
+	Why     string       `json:"why"`
+}
+
+// EventSubject defines model for Event.Subject.
+type EventSubject string
+
+// Events Events of the cluster, oldest first.
+type Events struct {
+	Events []Event `json:"events"`
+
+	// Next The `afterId` for the events after these.
+	Next int64 `json:"next"`
 }
 
 // Fault A fault and its count.
@@ -1299,6 +1328,18 @@ type Wanted struct {
 	Since *int64 `json:"since,omitempty"`
 }
 
+// ListEventsParams defines parameters for ListEvents.
+type ListEventsParams struct {
+	// AfterID Only events with a greater id.
+	AfterID *int64 `form:"afterId,omitempty" json:"afterId,omitempty"`
+
+	// Limit Maximum number: the newest, or with `afterId` the oldest after it.
+	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// BrokerID Only events of this broker.
+	BrokerID *int32 `form:"brokerId,omitempty" json:"brokerId,omitempty"`
+}
+
 // RecordJournalParams defines parameters for RecordJournal.
 type RecordJournalParams struct {
 	// Load Also add the stubs to this controller's.
@@ -1631,6 +1672,9 @@ type ClientInterface interface {
 
 	// GetEntry request
 	GetEntry(ctx context.Context, entryID int64, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListEvents request
+	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RemoveAllFaults request
 	RemoveAllFaults(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2034,6 +2078,18 @@ func (c *Client) ElectLeader(ctx context.Context, body ElectLeaderJSONRequestBod
 
 func (c *Client) GetEntry(ctx context.Context, entryID int64, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetEntryRequest(c.Server, entryID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListEventsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3421,6 +3477,87 @@ func NewGetEntryRequest(server string, entryID int64) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest("GET", queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListEventsRequest generates requests for ListEvents
+func NewListEventsRequest(server string, params *ListEventsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/events")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		queryValues := queryURL.Query()
+
+		if params.AfterID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "afterId", runtime.ParamLocationQuery, *params.AfterID); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "limit", runtime.ParamLocationQuery, *params.Limit); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		if params.BrokerID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithLocation("form", true, "brokerId", runtime.ParamLocationQuery, *params.BrokerID); err != nil {
+				return nil, err
+			} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+				return nil, err
+			} else {
+				for k, v := range parsed {
+					for _, v2 := range v {
+						queryValues.Add(k, v2)
+					}
+				}
+			}
+
+		}
+
+		queryURL.RawQuery = queryValues.Encode()
 	}
 
 	req, err := http.NewRequest("GET", queryURL.String(), nil)
@@ -6194,6 +6331,9 @@ type ClientWithResponsesInterface interface {
 	// GetEntryWithResponse request
 	GetEntryWithResponse(ctx context.Context, entryID int64, reqEditors ...RequestEditorFn) (*GetEntryResponse, error)
 
+	// ListEventsWithResponse request
+	ListEventsWithResponse(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*ListEventsResponse, error)
+
 	// RemoveAllFaultsWithResponse request
 	RemoveAllFaultsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RemoveAllFaultsResponse, error)
 
@@ -6705,6 +6845,29 @@ func (r GetEntryResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetEntryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListEventsResponse struct {
+	Body                          []byte
+	HTTPResponse                  *http.Response
+	JSON200                       *Events
+	ApplicationProblemJSONDefault *Problem
+}
+
+// Status returns HTTPResponse.Status
+func (r ListEventsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListEventsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -8237,6 +8400,15 @@ func (c *ClientWithResponses) GetEntryWithResponse(ctx context.Context, entryID 
 	return ParseGetEntryResponse(rsp)
 }
 
+// ListEventsWithResponse request returning *ListEventsResponse
+func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*ListEventsResponse, error) {
+	rsp, err := c.ListEvents(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListEventsResponse(rsp)
+}
+
 // RemoveAllFaultsWithResponse request returning *RemoveAllFaultsResponse
 func (c *ClientWithResponses) RemoveAllFaultsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RemoveAllFaultsResponse, error) {
 	rsp, err := c.RemoveAllFaults(ctx, reqEditors...)
@@ -9328,6 +9500,39 @@ func ParseGetEntryResponse(rsp *http.Response) (*GetEntryResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest map[string]interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListEventsResponse parses an HTTP response from a ListEventsWithResponse call
+func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListEventsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Events
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import { seen } from "./requests_seen.js";
  * @property {number} everyMs
  * @property {HTMLInputElement} [search]
  * @property {Record<string, () => void>} [keys]
+ * @property {(id: string) => Promise<unknown>} [openItem] of an address as `#/brokers/10`
  */
 
 /** @type {{id: string, title: string, make: () => Panel}[]} */
@@ -35,6 +36,8 @@ const SHORTCUTS = [
   ["Enter", "open the selected row"], ["Escape", "close, or follow new lines again"], ["p", "pause the requests"],
   ["n", "write a stub"], ["t", "dark or light"], ["?", "this help"],
 ];
+/** Keys that work everywhere, by opening the panel that has them. @type {Record<string, string>} */
+const KEYS_OF = { p: "requests", n: "stubs" };
 /** Keys that move in the panel's list, wherever the focus is. */
 const LIST_KEYS = ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Home", "End", "j", "k"];
 const THEMES = ["system", "dark", "light"];
@@ -51,7 +54,8 @@ const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 function show() {
   // Another fragment, as that of the skip link, is a place in the current panel.
   if (current && location.hash && !location.hash.startsWith("#/")) return;
-  const found = PANELS.find(({ id }) => `#/${id}` === location.hash) ?? PANELS[0];
+  const [, id, item] = /^#\/([^/]*)\/?(.*)$/.exec(location.hash) ?? [];
+  const found = PANELS.find((panel) => panel.id === id) ?? PANELS[0];
   let panel = made.get(found.id);
   if (!panel) {
     panel = found.make();
@@ -67,6 +71,14 @@ function show() {
   }
   document.querySelector("#panels [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   refresh(panel);
+  if (item) panel.openItem?.(item).catch((problem) => announce(String(problem), "bad"));
+}
+
+/** @param {string} id */
+function goTo(id) {
+  if (made.get(id) === current) return;
+  location.hash = `#/${id}`;
+  show();
 }
 
 let refreshing = 0;
@@ -172,10 +184,16 @@ function onKey(event) {
   }
   const number = Number(event.key);
   if (number >= 1 && number <= PANELS.length) location.hash = `#/${PANELS[number - 1].id}`;
-  else if (event.key === "/" && current.search) current.search.focus();
+  else if (event.key === "/") {
+    if (!current.search) goTo("requests");
+    current.search?.focus();
+  }
   else if (event.key === "?") showHelp();
   else if (event.key === "t") nextTheme();
-  else if (current.keys?.[event.key]) current.keys[event.key]();
+  else if (KEYS_OF[event.key]) {
+    goTo(KEYS_OF[event.key]);
+    current.keys?.[event.key]();
+  }
   else if (!LIST_KEYS.includes(event.key) || !moveInList(event.key)) return;
   event.preventDefault();
 }

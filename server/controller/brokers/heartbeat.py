@@ -4,7 +4,7 @@ Three steps: the contact is recorded before anything else, the records are gener
 they are written the offset of a controlled shutdown is recorded. `receive_heartbeat` keeps this order.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.releases import Behaviour
 from mockraft.server.controller.brokers import fencing
@@ -21,6 +21,15 @@ from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
+
+
+_CAUSES: Final = {
+    BrokerState.FENCED: "the broker's own request",
+    BrokerState.UNFENCED: "the broker is caught up",
+    BrokerState.CONTROLLED_SHUTDOWN: "the broker's own request",
+    BrokerState.SHUTDOWN_NOW: "the broker shuts down",
+}
+"""Why a heartbeat leads to a state."""
 
 
 class HeartbeatReply(NamedTuple):
@@ -73,7 +82,7 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
     if not records:
         return ControllerResult(records, reply)
     change = "log directories changed" if state is current else f"{current.value} to {state.value}"
-    return ControllerResult(records, reply, f"broker {broker_id}: {change}", atomic=False)
+    return ControllerResult(records, reply, f"broker {broker_id}: {change}", atomic=False, cause=_CAUSES[state])
 
 
 def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
@@ -89,7 +98,18 @@ def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> Cont
     if registration is None or registration.broker_epoch != session.broker_epoch:
         return ControllerResult([], True)
     records, rest = fencing.fence(controller, broker_id).in_steps()
-    return ControllerResult(records, rest is None, f"broker {broker_id}: session timed out", atomic=False, rest=rest)
+    reason, contact_ms = "session ended", session.last_contact_ms
+    silence = ""
+    if contact_ms is not None:
+        reason, silence = "session timed out", controller.why_silent(broker_id, contact_ms)
+    return ControllerResult(
+        records,
+        rest is None,
+        f"broker {broker_id}: {reason}",
+        atomic=False,
+        cause=f"{reason}; {silence}" if silence else reason,
+        rest=rest,
+    )
 
 
 def _state_records(controller: "ControllerContext", broker_id: int, state: BrokerState) -> list[RecordAt]:

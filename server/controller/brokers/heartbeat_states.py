@@ -177,10 +177,11 @@ _LONG_AGO_MS = -(1 << 62)
 
 
 class Session(NamedTuple):
-    """One incarnation of a broker, as identified in heartbeats."""
+    """One incarnation of a broker, as identified in heartbeats; the last contact is None if a command ended it."""
 
     broker_id: int
     broker_epoch: int
+    last_contact_ms: int | None
 
 
 class Sessions:
@@ -232,7 +233,7 @@ class Sessions:
             if contact_ms is not None:
                 del self.contacts_ms[session]
                 self.timed_out += contact_ms != _LONG_AGO_MS
-                return Session(*session)
+                return Session(*session, None if contact_ms == _LONG_AGO_MS else contact_ms)
         return None
 
     def _is_expired(self, contact_ms: int, now_ms: int) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:
+    from mockraft.server.events import Events
     from mockraft.server.stubs.stub_list import StubList
     from mockraft.server.views import BrokerView, QuorumView, RecordLike
     from mockraft.wire.json_form import Json, Tree
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 class _Script(Protocol):
     @property
     def stubs(self) -> StubList: ...
+    @property
+    def events(self) -> Events: ...
 
 
 class _State(Protocol):
@@ -293,11 +296,27 @@ class Fault:
         self.met = 0
         self.error: str | None = None
         self.in_force: InForce | None = None
+        self.is_told = False
+        """True if the newest event of it says that it is on."""
 
     @property
     def fired(self) -> int:
         """Number of effects: chunks for delays and slicing, bytes for corrupt, calls for presets."""
         return self.met + (self.in_force.fired() if self.in_force is not None else 0)
+
+    @property
+    def title(self) -> str:
+        """Its name in events."""
+        return f"fault {self.name or self.id}"
+
+    def may_meet(self, broker_id: int) -> bool:
+        """Return True if its scopes do not exclude a broker whose client id is the usual one."""
+        match = self.match
+        return (
+            not match.connection
+            and (not match.broker_id or broker_id in match.broker_id)
+            and (not match.client_id or str(broker_id) in match.client_id)
+        )
 
     def works_on(self, direction: str) -> bool:
         """Return True if the toxic works on this direction; one that ends a connection works on that to the client."""

@@ -60,7 +60,8 @@ def fetch_scope(double: FaultTarget, params: Params) -> Json:
 def put(double: FaultTarget, *stubs: Stub) -> InForce:
     """Add stubs until they are removed again."""
     stub_list = double.script.stubs
-    live = [stub_list.add(each, of_fault=True) for each in stubs]
+    fault = double.script.events.cause  # the registry's, while it switches the fault on
+    live = [stub_list.add(each, of_fault=fault() if fault is not None else "a fault") for each in stubs]
 
     def undo() -> None:
         for each in live:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from mockraft.kafka_api.api import NEVER_MS
+from mockraft.server.events import Change, Events
 from mockraft.wire.names import did_you_mean, snake
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Faults:
     and `next_ms` is when `tick` has to be called.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, events: Events | None = None) -> None:
+        self.events = events or Events()
         self.toxics: tuple[Fault, ...] = ()
         self.depends_on_requests = False
         self.next_ms = NEVER_MS
@@ -218,6 +220,8 @@ class Faults:
                 self._put_in_force(fault)
                 if fault.error is not None:
                     self._waiting.append(fault)
+        for fault in self.active:
+            self._tell(fault)
         if self._plan is not None:
             self.tick(now_ms)
             self._changed()
@@ -296,11 +300,21 @@ class Faults:
                 raise
         else:
             self._waiting.append(fault)
+        self._tell(fault)
+
+    def _tell(self, fault: Fault) -> None:
+        """Add an event if a fault was switched on or off; before the controller runs, `begin` does so."""
+        is_on = fault.enabled and fault.error is None
+        if self._wires and is_on != fault.is_told:
+            fault.is_told = is_on
+            change = Change("fault", fault.title.removeprefix("fault "), "on" if is_on else "off")
+            self.events.add(change, self._wires[0].now_ms())
 
     def _put_in_force(self, fault: Fault, raises: bool = False) -> None:
         on, double = fault.kind.on, self.double
         assert on is not None
         assert double is not None
+        before, self.events.cause = self.events.cause, lambda: fault.title
         try:
             fault.switch_on(lambda: on(double, fault.params))
             fault.error = None
@@ -308,6 +322,8 @@ class Faults:
             if raises:
                 raise
             fault.error = f"could not be switched on: {error}"
+        finally:
+            self.events.cause = before
 
     def _changed(self) -> None:
         self.toxics = tuple(fault for fault in self._faults.values() if fault.enabled and fault.kind.toxic is not None)

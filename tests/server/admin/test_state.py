@@ -10,7 +10,10 @@ from fastapi.routing import APIRoute
 from mockraft import Controller, Quorum
 from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.admin.app import ROUTERS
+from mockraft.wire.client import DisconnectedError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
 
 from ...topics import create_topics, topic
 
@@ -43,6 +46,36 @@ async def test_brokers_are_fenced_unfenced_and_forgotten(peopled: httpx.AsyncCli
     assert (await peopled.post("/v1/brokers/2/unregister")).status_code == 204
     missing = await peopled.post("/v1/brokers/2/fence")
     assert (missing.status_code, missing.json()["errors"][0]["parameter"]) == (404, "brokerId")
+
+
+async def test_events_tell_by_what_each_broker_was_fenced(asking: Asking) -> None:
+    async with Controller(clock="virtual") as controller, asking(controller) as http:
+        controller.state.append(RegisterBrokerRecord(broker_id=number) for number in (1, 2, 3, 4))
+        for broker in controller.state.brokers():
+            controller.state.unfence(broker.broker_id)
+        await create_topics(controller.bootstrap, topic("orders", 1, 1))
+        controller.stub("BrokerHeartbeat", broker_id=1).named("outage").inject_error("NOT_CONTROLLER")
+        fault = controller.faults.lost_heartbeats(broker_id=2, name="silence")
+        before = (await http.get("/v1/events")).json()["next"]
+        controller.advance(1)
+        await controller.ask(BrokerHeartbeatRequest(broker_id=1))
+        with pytest.raises(DisconnectedError):
+            await controller.ask(BrokerHeartbeatRequest(broker_id=2))
+        controller.state.fence(3)
+        controller.advance(12_000)
+        controller.faults.remove(fault.id)
+        after = (await http.get("/v1/events", params={"afterId": before})).json()["events"]
+        told = [f"{each['subject']} {each['name']} {each['change']}: {each['why']}" for each in after]
+        assert told == [
+            "broker 3 fenced: command of a test",
+            "broker 1 fenced: session timed out; its last heartbeat was answered with NOT_CONTROLLER by stub outage",
+            "broker 2 fenced: session timed out; its last heartbeat was dropped by fault silence",
+            "broker 4 fenced: session timed out",
+            "fault silence off: ",
+        ]
+        of_two = (await http.get("/v1/events", params={"brokerId": 2})).json()["events"]
+        assert [each["change"] for each in of_two] == ["registered", "unfenced", "fenced"]
+        assert [each["name"] for each in (await http.get("/v1/stubs")).json()["stubs"]] == ["outage"]
 
 
 async def test_records_are_read_and_written(http: httpx.AsyncClient) -> None:

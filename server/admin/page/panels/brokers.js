@@ -4,6 +4,7 @@ import { get, send } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
 import { announce, clockTime, h, many, number, setText } from "../dom.js";
 import { jsonView } from "../json_view.js";
+import { timeline } from "../timeline.js";
 import { VirtualList } from "../virtual_list.js";
 
 /** @param {any} broker @returns {{name: string, tone: string}} */
@@ -58,7 +59,12 @@ export function brokersPanel() {
   const only = h("select", { "aria-label": "State", onchange: () => draw() },
     ["All states", "running", "fenced", "shutting down", "behind", "with offline dirs"].map((name, at) => h("option", { value: at ? name : "" }, name)));
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
-  const detail = new Detail("Broker", () => { list.release(); list.focus(); });
+  const detail = new Detail("Broker", () => {
+    if (location.hash.startsWith("#/brokers/")) history.replaceState(null, "", "#/brokers");
+    list.release();
+    list.focus();
+  });
+  const events = timeline(() => opened);
   const list = new VirtualList({
     label: "Brokers", columns: COLUMNS, keyOf: (/** @type {any} */ broker) => String(broker.brokerId), onOpen: open,
     onActive: (/** @type {any} */ broker) => detail.isOpen && open(broker), empty: "No registered broker, or none that matches.",
@@ -77,15 +83,28 @@ export function brokersPanel() {
     draw();
     const now = detail.isOpen && brokers.find((broker) => broker.brokerId === opened);
     if (now) detail.body.firstElementChild.replaceWith(stateView(now));
+    if (detail.isOpen) await events.refresh();
+  }
+
+  /** Open the broker of an address: `#/brokers/10`. @param {string} id */
+  async function openItem(id) {
+    await refresh();
+    const at = list.items.findIndex((/** @type {any} */ broker) => String(broker.brokerId) === id);
+    const found = brokers.find((broker) => String(broker.brokerId) === id);
+    if (!found) return announce(`Broker ${id} is not registered.`, "bad");
+    if (at >= 0) list.activate(at);
+    open(found);
+    detail.element.focus();
   }
 
   function open(/** @type {any} */ broker) {
     opened = broker.brokerId;
-    detail.open(`Broker ${broker.brokerId}`, stateView(broker),
+    detail.open(`Broker ${broker.brokerId}`, stateView(broker), h("h3", {}, "Events"), events.element,
       h("h3", {}, "Commands"),
       h("div", { class: "buttons" }, DOINGS.map((doing) =>
         h("button", { type: "button", class: doing.isFinal ? "danger" : "", onclick: () => act(broker, doing) }, doing.name))),
       h("h3", {}, "As JSON"), jsonView(broker), h("div", { class: "buttons" }, copyButton(broker)));
+    events.refresh().catch((problem) => announce(String(problem), "bad"));
   }
 
   async function act(/** @type {any} */ broker, /** @type {any} */ { path, done }) {
@@ -101,7 +120,7 @@ export function brokersPanel() {
 
   const element = h("section", { class: "panel split", "aria-label": "Brokers" },
     h("div", { class: "bar" }, search, only, h("span", { class: "space" }), count), list.element, detail.element);
-  return { element, search, refresh, everyMs: 2000 };
+  return { element, search, refresh, everyMs: 2000, openItem };
 }
 
 /** @param {any} broker */

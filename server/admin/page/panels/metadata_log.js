@@ -2,7 +2,7 @@
 /** The metadata log: records by offset, newest on top, decoded; older ones are fetched on request. */
 import { get } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
-import { announce, h, many, number, setText } from "../dom.js";
+import { announce, clockTime, h, inWords, many, number, setText } from "../dom.js";
 import { jsonView } from "../json_view.js";
 import { VirtualList } from "../virtual_list.js";
 
@@ -13,10 +13,17 @@ const BUT_NO_OPS = "!NoOpRecord";
 
 const COLUMNS = [
   { name: "Offset", kind: "id", cell: (/** @type {any} */ record) => number(record.offset) },
+  { name: "Time", kind: "time", cell: (/** @type {any} */ record) => clockTime(record.timestampMs).slice(0, -4) },
   { name: "Epoch", kind: "num minor", cell: (/** @type {any} */ record) => record.epoch },
-  { name: "Type", kind: "type", cell: (/** @type {any} */ record) => h("b", {}, record.type) },
+  { name: "Type", kind: "type", cell: (/** @type {any} */ record) => h("b", {}, inWords(record.type)) },
   { name: "Record", kind: "grow code minor", cell: (/** @type {any} */ record) => shortened(record) },
 ];
+
+/** Names of topics by their ids, from the records that create them and from the topics. @type {Map<string, string>} */
+const topicNames = new Map();
+
+/** @param {string} text */
+const withNames = (text) => text.replaceAll(/"topicId":"([^"]*)"/g, (whole, id) => (topicNames.has(id) ? `${whole},"topic":"${topicNames.get(id)}"` : whole));
 
 /** @type {WeakMap<object, string>} */
 const texts = new WeakMap();
@@ -24,12 +31,12 @@ const texts = new WeakMap();
 /** @param {any} record */
 function textOf(record) {
   let text = texts.get(record);
-  if (text === undefined) texts.set(record, text = JSON.stringify(record.record ?? null));
+  if (text === undefined) texts.set(record, text = withNames(JSON.stringify(record.record ?? null)));
   return text;
 }
 
 /** @param {any} record */
-const shortened = (record) => textOf(record).slice(0, 300).replaceAll('"', "");
+const shortened = (record) => textOf(record).slice(0, 400).replaceAll(/"topicId":"[^"]*","topic":/g, "topic:").replaceAll('"', "");
 
 export function metadataLogPanel() {
   /** @type {any[]} newest first */
@@ -71,11 +78,13 @@ export function metadataLogPanel() {
   async function load(/** @type {number} */ offset, /** @type {number} */ limit) {
     const page = await get(`v1/records?from=${offset}&limit=${limit}`);
     endOffset = page.endOffset;
+    for (const { type: kind, record } of page.records) if (kind === "TopicRecord") topicNames.set(record.topicId, record.name);
     return page.records.reverse();
   }
 
   async function refresh() {
     if (!records.length) {
+      for (const { topicId, name } of (await get("v1/topics")).topics) topicNames.set(topicId, name);
       records = await load(-PAGE, PAGE);
       return draw();
     }
@@ -111,7 +120,7 @@ export function metadataLogPanel() {
 
   function open(/** @type {any} */ record) {
     detail.open(`${record.type} @${record.offset}`,
-      facts([["Offset", number(record.offset)], ["Epoch", record.epoch], ["Type", record.type], ["Version", record.version]]),
+      facts([["Offset", number(record.offset)], ["Time", clockTime(record.timestampMs)], ["Topic", topicNames.get(record.record?.topicId)], ["Epoch", record.epoch], ["Type", record.type], ["Version", record.version]]),
       h("h3", {}, "Record"), jsonView(record.record), h("div", { class: "buttons" }, copyButton(record)));
   }
 

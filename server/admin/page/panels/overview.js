@@ -1,15 +1,17 @@
 // @ts-check
-/** The cluster at a glance: every broker as a square, the quorum, the clock, rate and latency. */
+/** The cluster at a glance: rate and latency, what happened, every broker as a square, the quorum, the clock. */
 import { get, send } from "../api.js";
 import { Chart } from "../chart.js";
 import { facts } from "../detail.js";
 import { announce, clockTime, eachOf, fill, h, many, milliseconds, number, setText } from "../dom.js";
 import { seen } from "../requests_seen.js";
+import { timeline } from "../timeline.js";
 import { stateOf } from "./brokers.js";
 
 const STEPS_MS = [100, 1000, 9000];
-const SQUARE = { many: 11, few: 34 };
+/** More brokers are drawn as squares without a number. */
 const FEW = 120;
+const SQUARES_MAX = 5000;
 
 export function overviewPanel() {
   const rate = new Chart("Requests", "per second");
@@ -18,6 +20,7 @@ export function overviewPanel() {
   const quorum = quorumCard();
   const clock = clockCard();
   const apis = apiCard();
+  const events = timeline();
 
   /** @param {number} nowMs */
   function drawCharts(nowMs) {
@@ -41,10 +44,12 @@ export function overviewPanel() {
     quorum.show(state);
     clock.show(time);
     drawCharts(time.nowMs);
+    await events.refresh();
   }
 
   const element = h("section", { class: "panel overview", "aria-label": "Overview" },
-    h("div", { class: "charts" }, rate.element, latency.element),
+    h("div", { class: "charts" }, rate.element, latency.element,
+      h("section", { class: "box", "aria-label": "Events" }, h("header", {}, h("h2", {}, "Events"), h("span", { class: "note" }, "newest first")), events.element)),
     h("div", { class: "cards-row" }, map.element, apis.element, h("div", { class: "stack" }, quorum.element, clock.element)));
   return { element, refresh, everyMs: 2000 };
 }
@@ -68,60 +73,51 @@ function quantile(values, part) {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
 }
 
+/** Every broker as a button that opens it; arrow keys move among them. */
 function brokerMap() {
   const counts = h("div", { class: "legend" });
-  const canvas = h("canvas", { class: "map", role: "img" });
+  const squares = h("div", { class: "map", role: "group", onkeydown: moveAmongSquares });
+  const beyond = h("span", { class: "note" });
   const element = h("section", { class: "box wide", "aria-label": "Brokers by state" }, h("header", {}, h("h2", {}, "Brokers"), counts),
-    canvas, h("p", {}, h("a", { href: "#/brokers" }, "All brokers")));
-  /** @type {any[]} */
-  let shown = [];
-
-  const size = () => (shown.length <= FEW ? SQUARE.few : SQUARE.many);
-  const columns = () => Math.max(1, Math.floor((canvas.clientWidth + 2) / size()));
-
-  function draw() {
-    const width = canvas.clientWidth;
-    if (!width) return;
-    const square = size();
-    const across = columns();
-    const height = Math.max(1, Math.ceil(shown.length / across)) * square;
-    const scale = devicePixelRatio || 1;
-    canvas.style.height = `${height}px`;
-    canvas.width = Math.round(width * scale);
-    canvas.height = Math.round(height * scale);
-    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    const style = getComputedStyle(canvas);
-    const colors = { good: style.getPropertyValue("--fill-green"), warn: style.getPropertyValue("--fill-amber"), bad: style.getPropertyValue("--fill-red") };
-    pen.scale(scale, scale);
-    pen.font = `600 12px ${style.fontFamily}`;
-    pen.textAlign = "center";
-    shown.forEach((broker, at) => {
-      const x = (at % across) * square;
-      const y = Math.floor(at / across) * square;
-      pen.fillStyle = colors[/** @type {"good" | "warn" | "bad"} */ (stateOf(broker).tone)];
-      pen.fillRect(x, y, square - 2, square - 2);
-      if (square === SQUARE.many) return;
-      pen.fillStyle = style.getPropertyValue("--on-fill");
-      pen.fillText(String(broker.brokerId), x + square / 2 - 1, y + square / 2 + 3, square - 4);
-    });
-  }
-
-  canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
-    const broker = shown[Math.floor(event.offsetY / size()) * columns() + Math.floor(event.offsetX / size())];
-    canvas.title = broker ? `Broker ${broker.brokerId}: ${stateOf(broker).name}` : "";
+    squares, h("p", {}, h("a", { href: "#/brokers" }, "All brokers"), beyond));
+  const render = eachOf(squares, (/** @type {any} */ broker) => String(broker.brokerId), ({ brokerId }) => {
+    const button = h("button", { type: "button", tabindex: "-1", onclick: () => { location.hash = `#/brokers/${brokerId}`; } }, brokerId);
+    return { element: button, update(now) {
+      const { name, tone } = stateOf(now);
+      button.className = tone;
+      button.title = `Broker ${brokerId}: ${name}`;
+      button.setAttribute("aria-label", button.title);
+    } };
   });
-  new ResizeObserver(draw).observe(element);
   return {
     element,
     show(/** @type {any[]} */ brokers) {
-      shown = brokers;
       const states = [["running", "fill-green"], ["fenced", "fill-red"], ["shutting down", "fill-amber"]].map(([name, color]) =>
         ({ name, color, count: number(brokers.filter((broker) => stateOf(broker).name === name).length) }));
       fill(counts, states.map(({ name, color, count }) => h("span", {}, h("i", { class: `swatch ${color}` }), `${name} `, h("b", {}, count))));
-      canvas.setAttribute("aria-label", `${many(brokers.length, "broker")}: ${states.map(({ name, count }) => `${count} ${name}`).join(", ")}`);
-      draw();
+      squares.setAttribute("aria-label", `${many(brokers.length, "broker")}: ${states.map(({ name, count }) => `${count} ${name}`).join(", ")}`);
+      squares.classList.toggle("dense", brokers.length > FEW);
+      render(brokers.slice(0, SQUARES_MAX));
+      setText(beyond, brokers.length > SQUARES_MAX ? ` and ${number(brokers.length - SQUARES_MAX)} more` : "");
+      if (!squares.querySelector("[tabindex='0']")) squares.firstElementChild?.setAttribute("tabindex", "0");
     },
   };
+}
+
+/** @param {KeyboardEvent} event */
+function moveAmongSquares(event) {
+  const squares = /** @type {HTMLElement} */ (event.currentTarget);
+  const all = /** @type {HTMLElement[]} */ ([...squares.children]);
+  const at = all.indexOf(/** @type {HTMLElement} */ (event.target));
+  const below = all.findIndex((one) => one.offsetTop > all[0].offsetTop);
+  const across = below < 0 ? all.length : below;
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: at + across, ArrowUp: at - across, Home: 0, End: all.length - 1 }[event.key];
+  if (to === undefined || at < 0) return;
+  event.preventDefault();
+  if (!all[to]) return;
+  all[at].tabIndex = -1;
+  all[to].tabIndex = 0;
+  all[to].focus();
 }
 
 /** Rate and latency of each API over the last minute. */

@@ -2,7 +2,7 @@
 /** Live requests: client, API, who answered and why; newest on top. */
 import { get, request } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
-import { announce, clockTime, fill, h, many, milliseconds, number, setText } from "../dom.js";
+import { announce, clockTime, fill, h, inWords, many, milliseconds, number, setText } from "../dom.js";
 import { jsonView } from "../json_view.js";
 import { answeredBy, isStubbed, lineKey, seen } from "../requests_seen.js";
 import { VirtualList } from "../virtual_list.js";
@@ -21,9 +21,9 @@ const textOf = (line) =>
 const COLUMNS = [
   { name: "Time", kind: "time", cell: (line) => timeView(line.receivedMs) },
   { name: "Id", kind: "num minor", cell: (line) => line.id },
-  { name: "API", kind: "grow", cell: (line) => [h("b", {}, line.api), h("span", { class: "note" }, ` v${line.apiVersion}`)] },
+  { name: "API", kind: "grow", cell: (line) => [h("b", {}, inWords(line.api)), h("span", { class: "note" }, ` v${line.apiVersion}`)] },
   { name: "Client", kind: "client grow minor", cell: (line) => line.clientId ?? "" },
-  { name: "Broker", kind: "num", cell: (line) => `${line.forwarded ? "via " : ""}${line.brokerId ?? ""}` },
+  { name: "Sender", kind: "num", cell: (line) => `${line.forwarded ? "via " : ""}${line.brokerId ?? ""}` },
   { name: "Answered by", kind: "by", cell: outcomeView },
   { name: "ms", kind: "num", cell: (line) => milliseconds(line.tookUs) },
 ];
@@ -136,7 +136,7 @@ function makeFilters(onChange) {
     [["", "Answered by all"], ["controller", "Controller"], ["stub", "Any stub"], ["unmatched", "Unmatched"], ["failed", "Failed"]]
       .map(([value, name]) => h("option", { value }, name)));
   const client = h("input", { class: "short", placeholder: "Client", "aria-label": "Client id contains", oninput: onChange });
-  const broker = h("input", { class: "tiny", placeholder: "Broker", "aria-label": "Broker id", inputmode: "numeric", oninput: onChange });
+  const broker = h("input", { class: "tiny", placeholder: "Sender", "aria-label": "Id of the sending broker or controller", inputmode: "numeric", oninput: onChange });
   const offered = { api: new Set(), by: new Set() };
   let offeredId = 0;
   const add = (/** @type {"api" | "by"} */ name, /** @type {Element} */ select, /** @type {string} */ value) => {
@@ -176,7 +176,7 @@ function exchangeView(line, exchange) {
       ["Answered by", h("span", { class: `tag ${isStubbed(line) ? "accent" : "plain"}` }, answeredBy(line))],
       ["Why", line.reason], ["Error", line.error],
       ["Received", clockTime(line.receivedMs)], ["Took", `${milliseconds(line.tookUs)} ms`],
-      ["Client", line.clientId], [line.forwarded ? "Forwarded by broker" : "Broker", line.brokerId], ["Principal", exchange.principal],
+      ["Client", line.clientId], [line.forwarded ? "Forwarded by broker" : "Sender", line.brokerId], ["Principal", exchange.principal],
       ["Connection", line.connection], ["Correlation", exchange.correlationId], ["Node", line.node], ["Number", line.id],
     ]),
     exchange.failure && h("pre", { class: "failure" }, exchange.failure),

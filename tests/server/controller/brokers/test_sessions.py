@@ -37,9 +37,9 @@ def test_the_stalest_session_expires_first_and_each_once() -> None:
     sessions.touch(1, 5, 100)
     sessions.touch(2, 6, 200)
     sessions.touch(1, 5, 300)
-    assert sessions.pop_expired(9250) == Session(2, 6)
+    assert sessions.pop_expired(9250) == Session(2, 6, 200)
     assert sessions.pop_expired(9250) is None
-    assert sessions.pop_expired(9301) == Session(1, 5)
+    assert sessions.pop_expired(9301) == Session(1, 5, 300)
     assert sessions.pop_expired(99999) is None
 
 
@@ -361,7 +361,7 @@ def test_an_expired_session_is_the_first_to_be_removed_and_no_timeout() -> None:
     sessions.touch(2, 6, 200)
     sessions.expire(2, 6)
     assert not sessions.is_valid(2, 6, 200)
-    assert sessions.pop_expired(300) == Session(2, 6)
+    assert sessions.pop_expired(300) == Session(2, 6, None)
     assert (sessions.last_contact_ms(2, 6), sessions.last_contact_ms(1, 5), sessions.timed_out) == (None, 100, 0)
     assert sessions.pop_expired(300) is None
 
