@@ -313,7 +313,7 @@ class Fault:
         """Return True if its scopes do not exclude a broker whose client id is the usual one."""
         match = self.match
         return (
-            not match.connection
+            not (match.connection or match.broker)
             and (not match.broker_id or broker_id in match.broker_id)
             and (not match.client_id or str(broker_id) in match.client_id)
         )
