@@ -21,6 +21,7 @@ OF_OTHER_PROGRAMS = {
     "--cancel",
     "--no-initial-controllers",
     "--topic-list",
+    "--throttle",
     "--verify",
 }
 """Options in prose that belong to make targets, Kafka's tools and Docker."""
