@@ -70,6 +70,8 @@ class StartedDouble(Double, abc.ABC):
             self._broker_defaults["heartbeat_interval_ms"] = interval_ms
         elif clock is None:
             self._broker_defaults["heartbeat_interval_ms"] = TEST_HEARTBEAT_INTERVAL_MS
+        if clock is None:
+            self._broker_defaults["recovery_ms"] = 0  # a test waits for no timer that stands for work
         super().__init__(nodes, script_of(strict=options.get("strict", False), stubs=options.get("stubs", ())))
         self._config = configured(config, self._rng, options)
         self._clock = clock_of(clock, self._config.initial_state if self._twin_of[0] is not None else None)
