@@ -128,6 +128,8 @@ class BrokerNode(Core):
     def close(self) -> None:
         """Release the components of a stopped broker. Only once: later its directories may be a successor's."""
         components, self.components = self.components, []
+        if self.observed is not None and self._client_released in (released := self.observed.on_release or []):
+            released.remove(self._client_released)
         # The logs are closed last, as in Kafka: the other components may still write.
         for component in reversed(components):
             component.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
@@ -100,8 +100,13 @@ class Double:
         self._known_clock: Clock | None = None
         self._brokers_journals: dict[int, Journal] = {}
         script.faults.double = self
-        script.faults.brokers = lambda: self._brokers_journals
-        script.stubs.check = lambda match: match.check_reach(self.nodes(), self._brokers_journals)
+        script.faults.nodes, script.faults.brokers = self._known_nodes, lambda: self._brokers_journals
+        script.stubs.check = lambda match: match.check_reach(self._known_nodes(), self._brokers_journals)
+
+    def _known_nodes(self) -> Collection[int]:
+        with contextlib.suppress(RuntimeError):  # a quorum that does not run yet
+            return self.nodes()
+        return ()
 
     def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call in the thread of the event loop and return the result."""
@@ -227,12 +232,16 @@ class Double:
     ) -> list[Exchange[Q, A]]:
         """Return the requests if there are `n` of them (without any number: at least one).
 
-        The VerificationError, an AssertionError, lists the requests found, near misses, and the journal.
+        The VerificationError, an AssertionError, lists the requests found, near misses, and the journal. StubError, a
+        ValueError, for a match that no request can meet.
         """
         __tracebackhide__ = True
         if n is not None and not isinstance(n, int):
             raise TypeError(f"the number of requests comes first: verify(1, {n!r}, …), or None for at least one")
-        return self._verified(match_of(match, fields), since, n, at_least, at_most)
+        wanted = match_of(match, fields)
+        if isinstance(wanted, Match):
+            wanted.check_reach(self._known_nodes(), self._brokers_journals)
+        return self._verified(wanted, since, n, at_least, at_most)
 
     def _verified(
         self, wanted: Wanted, since: int, n: int | None, at_least: int | None = None, at_most: int | None = None

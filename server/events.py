@@ -1,7 +1,7 @@
 """Events of the cluster, each with what caused it: registrations, fencing, topics, elections of controllers, faults.
 
-A controller adds those of the records that it commits, the faults' registry its own. All nodes of a quorum share one
-list, which is bounded; it begins anew with the process.
+A controller adds those of the records that it appends, before they are committed, the faults' registry its own. All
+nodes of a quorum share one list, which is bounded; it begins anew with the process.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Change(NamedTuple):
 
 
 class Events:
-    """The newest events. `cause` tells on whose behalf the controller works, while somebody's request is handled.
+    """The newest events. `cause` returns the sender of the current request, if one is handled.
 
-    `silence` returns why nothing was heard of a broker since a time: its stub or the faults, or an empty text.
+    `silence` returns what kept a broker's heartbeats away since a time: a stub or the faults, or an empty text.
     """
 
     def __init__(self) -> None:

@@ -53,6 +53,7 @@ class ScriptedRequest:
     plan: AnswerPlan = field(init=False)
     _call: int = field(init=False)
     _refused: Taken | None = field(default=None, init=False)
+    _is_emptied: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.plan = _PASS if self.stub is None else self.stub.plan
@@ -78,7 +79,7 @@ class ScriptedRequest:
             return self.scripts.listener.broken(self.request)
 
     def _note(self, now_ms: int) -> None:
-        """Tell what becomes of a heartbeat: without them a broker is fenced. Others see who changed a request."""
+        """Record the stub's effect on a heartbeat, without which a broker is fenced, and who changed a request."""
         stub, received = self.stub, self.received
         if stub is None:
             return
@@ -110,12 +111,15 @@ class ScriptedRequest:
         for change in plan.request_changes:
             change(request.body)
         if plan.refusal is not None and plan.entities is not None:
-            self._refused = plan.entities.of(request.body, self.received.api_version, self.received.topic_name)
-            if self._refused is not None and not self._refused.lists:
+            version = self.received.api_version
+            self._refused = plan.entities.of(request.body, version, self.received.topic_name)
+            is_whole = not plan.entities.is_refused_alone(request.body.api_key, version)
+            if self._refused is not None and (is_whole or not self._refused.lists):
+                self._refused = None
                 request.ctx.refused_with = plan.refusal.error_code
                 return self._delayed(request.api.error(request.body, *plan.refusal), now_ms)
             if self._refused is not None:
-                self._refused.remove()
+                self._is_emptied = self._refused.remove()
                 if hasattr(request.body, "max_wait_ms"):
                     request.body.max_wait_ms = 0  # with an error Kafka answers a fetch at once
         if plan.respond is not None:
@@ -140,6 +144,8 @@ class ScriptedRequest:
             written = response.write(version) if isinstance(response, Message) else response
             changed: Message = api.response.read(written, version)
             if refused is not None and refusal is not None:
+                if self._is_emptied:
+                    refused.clear(changed)
                 refused.refuse(changed, refusal)
             for change in self.plan.response_changes:
                 given = change(changed)

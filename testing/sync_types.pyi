@@ -147,7 +147,8 @@ class SyncController(Facade):
     ) -> list[Exchange[Q, A]]:
         """Return the requests if there are `n` of them (without any number: at least one).
 
-        The VerificationError, an AssertionError, lists the requests found, near misses, and the journal."""
+        The VerificationError, an AssertionError, lists the requests found, near misses, and the journal. StubError, a
+        ValueError, for a match that no request can meet."""
     @waits_for_requests
     def wait_for(
         self, /, match: Requests[Q, A] = None, n: int = 1, timeout_s: float = 10.0, *, since: int = 0, **fields: object
@@ -358,7 +359,8 @@ class SyncQuorum(Facade):
     ) -> list[Exchange[Q, A]]:
         """Return the requests if there are `n` of them (without any number: at least one).
 
-        The VerificationError, an AssertionError, lists the requests found, near misses, and the journal."""
+        The VerificationError, an AssertionError, lists the requests found, near misses, and the journal. StubError, a
+        ValueError, for a match that no request can meet."""
     @waits_for_requests
     def wait_for(
         self, /, match: Requests[Q, A] = None, n: int = 1, timeout_s: float = 10.0, *, since: int = 0, **fields: object

@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.AllowAutoTopicCreation())
 	if err != nil {
 		panic(err)
 	}

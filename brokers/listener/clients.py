@@ -6,6 +6,7 @@ Parked requests are retried after `changed` was called, each at its deadline too
 from __future__ import annotations
 
 import logging
+import random
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -107,7 +108,7 @@ class Clients(Listener[AnyApi, RequestContext]):
         journal, listener = observed.journal, broker.config.listeners[0]
         journal.address = (listener.host, listener.port)
         security = broker.config.listener_security
-        logins = logins_of(security, limits, broker.apis, Credentials(broker.image), broker.rng)
+        logins = logins_of(security, limits, broker.apis, Credentials(broker.image), random.SystemRandom())
         super().__init__(Parts("", broker.apis, limits, journal, logins, security, lambda: observed.scripts(self)))
         self.closings: list[str] = []
         self._broker = broker

@@ -104,10 +104,11 @@ def answer(
     """Call the API's handler and return a response message or `Parked`; a refusal becomes the API's error form.
 
     A handler that raises is our bug: the response has UNKNOWN_SERVER_ERROR, `ctx.failure` holds the traceback, and the
-    controller goes on (Kafka's would resign).
+    controller goes on (Kafka's would resign). A policy that raises is a test's.
     """
     events = controller.events
     before, events.cause = events.cause, partial(_asked, ctx)
+    controller.policy_failure = ""
     try:
         if controller.authorizer is not None and api.operation is not None:
             check_cluster_operation(controller, ctx, api.operation)
@@ -121,6 +122,7 @@ def answer(
         return broken(api, request, ctx)
     finally:
         events.cause = before
+        ctx.failure = ctx.failure or controller.policy_failure or None
     waits = api.active_only or api.reads_committed
     if controller.pending_offset and waits and not isinstance(response, Parked):
         return _until_committed(api, request, response, ctx, controller)
@@ -128,7 +130,7 @@ def answer(
 
 
 def _asked(ctx: RequestContext) -> str:
-    """Return whose request it is, which for what a broker sends about itself goes without saying."""
+    """Return whose request it is; omitted for a broker's own requests."""
     is_own = ctx.api_key in (api_keys.BROKER_HEARTBEAT, api_keys.BROKER_REGISTRATION)
     asked = "" if is_own else f"{api_keys.name(ctx.api_key)} of client {ctx.client_id or ctx.principal}"
     changed = f"changed by {ctx.changed_by}" if ctx.changed_by else ""

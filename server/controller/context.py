@@ -25,7 +25,10 @@ T = TypeVar("T")
 
 
 class ControllerContext(Protocol):
-    """State that operations read, and `commit`; implemented by `Controller`."""
+    """State that operations read, and `commit`; implemented by `Controller`.
+
+    `policy_failure` is the traceback of a policy that raised in the current request, empty for none.
+    """
 
     config: ControllerConfig
     image: Image
@@ -35,6 +38,7 @@ class ControllerContext(Protocol):
     usable_racks: UsableRacks
     rng: random.Random
     incarnation_id: bytes
+    policy_failure: str
 
     @property
     def fenced_in_steps(self) -> int | None:

@@ -73,6 +73,7 @@ class Controller:
         """Apply committed records; become active if this node already leads."""
         self.config = config
         self.events = events or Events()
+        self.policy_failure = ""
         self.refused_brokers: dict[tuple[int, str], str] = {}
         """The last reason why a broker was refused something (see mockraft.server.apis.refusals)."""
         self.release = release(config.release)

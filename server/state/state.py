@@ -322,7 +322,7 @@ class State:
         """Change the active controller, and answer the requests that wait for it."""
         running = self._active
         now_ms, events = running.clock.now_ms(), running.controller.events
-        before, events.cause = events.cause, events.cause or (lambda: "command of a test")
+        before, events.cause = events.cause, events.cause or (lambda: "a command")
         try:
             change(running.controller, now_ms)
         finally:

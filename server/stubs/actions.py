@@ -87,9 +87,12 @@ class InjectError(Action):
 
     def check(self, match: Match) -> None:
         """Check that the responses can refuse the selected entities alone."""
-        if match.selection is not None:
-            for key in match.api_keys:
-                match.selection.check_refusal(key)
+        if match.selection is None:
+            return
+        if not match.api_keys:
+            raise StubError(f"the match must name the API whose {match.selection} is refused")
+        for key in match.api_keys:
+            match.selection.check_refusal(key)
 
     def extend(self, plan: AnswerPlan) -> None:
         """Answer with the API's error form."""

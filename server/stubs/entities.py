@@ -75,7 +75,7 @@ _COORDINATOR_TYPES: Final = {"group": 0, "transactional_id": 1}
 _NO_VALUE: Final = dict.fromkeys(
     ("base_offset", "log_append_time_ms", "high_watermark", "low_watermark", "node_id", "port"), -1
 )
-"""What Kafka puts into the fields of a result with an error whose default in the spec is another."""
+"""Kafka's values of fields of a result with an error, where the spec has another default."""
 
 
 class Listed(NamedTuple):
@@ -241,6 +241,12 @@ class Taken(NamedTuple):
             setattr(self.part, listed.asked, kept)
         return not any(getattr(self.part, listed.asked) for listed, _ in self.lists)
 
+    def clear(self, answered: Message) -> None:
+        """Empty the lists of results: nothing was left to ask for, and no names stand for all of them in some APIs."""
+        for listed, _ in self.lists:
+            if listed.results:
+                setattr(answered, listed.results, [])
+
     def refuse(self, answered: Struct, refusal: Refusal) -> None:
         """Add the errors of what is selected to the response, or to the part of it that belongs to this part."""
         for listed, taken in self.lists:
@@ -293,9 +299,13 @@ class Selection:
         """Return True if a version of the API's request names such entities in one place."""
         return shape_of(api_key).holds(self._wanted)
 
+    def is_refused_alone(self, api_key: int, version: int | None = None) -> bool:
+        """Return True if a response of the version, or of any, can have an error for such an entity alone."""
+        return shape_of(api_key, version).refuses(self._wanted)
+
     def check_refusal(self, api_key: int) -> None:
         """Raise StubError if no response of the API has an error for such an entity alone."""
-        if not shape_of(api_key).refuses(self._wanted):
+        if not self.is_refused_alone(api_key):
             raise StubError(f"the response of {name(api_key)} has no error for one {self}: leave it out of the match")
 
     def of(self, request: Message, version: int, topic_name: TopicName) -> Taken | None:

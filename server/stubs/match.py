@@ -346,7 +346,7 @@ _SCOPES: dict[str, tuple[str, Callable[[object, str], object], str]] = {
     "client_id": ("client_id", _text, "the client id"),
     "connection": ("connection", _integer, "number of the connection, from 1"),
     "listener": ("listener", _text, "name of the listener"),
-    "node": ("node", _integer, "node id of the controller that received it"),
+    "node": ("node", _integer, "id of the controller or simulated broker that received it"),
     "principal": ("principal", _text, "the authenticated principal, as User:name"),
     "broker": ("broker", _integer, "id of the simulated broker that received it"),
 }

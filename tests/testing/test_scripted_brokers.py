@@ -70,7 +70,7 @@ def test_a_fault_of_bytes_is_for_the_clients_of_the_brokers_that_it_names() -> N
         topic(controller, "orders")
         of_broker = controller.faults.latency(latency_ms=1, broker=1, client_id="shop")
         of_controller = controller.faults.latency(latency_ms=1, client_id="shop", id="elsewhere")
-        with pytest.raises(ValueError, match=r"match.broker=7: there are \[1\]"):
+        with pytest.raises(ValueError, match=r"match.broker: no broker 7: there are \[1\]"):
             controller.faults.latency(latency_ms=1, broker=7)
         assert produced(controller, "orders") is None
         assert (of_broker.fired > 0, of_controller.fired) == (True, 0)
@@ -137,11 +137,12 @@ def test_one_entity_of_a_request_is_refused_and_the_rest_is_handled() -> None:
         ("DescribeLogDirs", {"topic": "a"}, "injectError: the response of DescribeLogDirs has no error for one topic"),
         ("OffsetFetch", {"topik": "a"}, "did you mean topic"),
         ("CreateTopics", {"topic": 5}, "topic: expected a text, got 5"),
+        ((), {"topic": "a"}, "the match must name the API whose topic is refused"),
     ],
 )
 def test_a_selection_that_can_refuse_nothing_is_refused(api: Any, selected: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        stub(api, **selected).inject_error("NOT_CONTROLLER")
+        stub(*([api] if api else []), **selected).inject_error("NOT_CONTROLLER")
 
 
 @each_row(

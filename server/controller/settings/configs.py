@@ -167,7 +167,7 @@ def _checked_records(
         _check_existence(controller, resource_type, name)
     # The policy does not see keys that AlterConfigs removes by omission (KAFKA-14195).
     altered = {record.name: record.value for record in records if record.name in wanted.named}
-    ask(controller.config.alter_config_policy, AlteredConfigs(resource_type, name, altered))
+    ask(controller, controller.config.alter_config_policy, AlteredConfigs(resource_type, name, altered))
     return [RecordAt(record, 0) for record in records]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
@@ -46,14 +47,24 @@ AlterConfigPolicy = Callable[[AlteredConfigs], str | None]
 """Return None to accept, or the reason to refuse. A policy that raises gives UNKNOWN_SERVER_ERROR, as in Kafka."""
 
 
-def ask(policy: Callable[[T], str | None] | None, about: T) -> None:
-    """Raise ApiError POLICY_VIOLATION with the policy's reason, UNKNOWN_SERVER_ERROR if the policy raised."""
+class Asking(Protocol):
+    """The controller that asks; `policy_failure` is the traceback of a policy that raised, empty for none."""
+
+    policy_failure: str
+
+
+def ask(controller: Asking, policy: Callable[[T], str | None] | None, about: T) -> None:
+    """Raise ApiError POLICY_VIOLATION with the policy's reason, UNKNOWN_SERVER_ERROR if the policy raised.
+
+    What it raised is the failure of the request in the journal.
+    """
     if policy is None:
         return
     try:
         against = policy(about)
     except Exception as error:
         _log.exception("a policy raised on %r", about)
+        controller.policy_failure = traceback.format_exc()
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR) from error
     if against is not None:
         raise ApiError(error_codes.POLICY_VIOLATION, against)

@@ -177,7 +177,7 @@ def _check_policy(
         new = NewTopic(topic.name, None, None, assigned, own)
     else:
         new = NewTopic(topic.name, len(partitions), len(partitions[0].replicas), None, own)
-    ask(controller.config.create_topic_policy, new)
+    ask(controller, controller.config.create_topic_policy, new)
 
 
 def _assigned(controller: ControllerContext, topic: CreatableTopic) -> list[Partition]:

@@ -43,8 +43,9 @@ class Faults:
         self.depends_on_requests = False
         self.next_ms = NEVER_MS
         self.double: FaultTarget | None = None
+        self.nodes: Callable[[], Collection[int]] = tuple
         self.brokers: Callable[[], Collection[int]] = tuple
-        """Returns the simulated brokers that there have been."""
+        """Return the controllers, and the simulated brokers that there have been."""
         self._faults: dict[str, Fault] = {}
         self._wires: list[Wire] = []
         self._made = 0
@@ -262,8 +263,10 @@ class Faults:
             raise ValueError(f"match: {kind.name} is no toxic of connections; give its parameters instead")
         params = kind.read(_object(tree, "params"))
         on_connections, brokers = ConnectionMatch.read(match), self.brokers()
-        if brokers and not all(each in brokers for each in on_connections.broker):
-            raise ValueError(f"match.broker={match['broker']!r}: there are {sorted(brokers)}")
+        for scope, known in (("broker", brokers), ("node", [*self.nodes(), *brokers])):
+            wanted = getattr(on_connections, scope)
+            if wanted and known and not set(wanted) & set(known):
+                raise ValueError(f"match.{scope}: no {scope} {match[scope]!r}: there are {sorted(known)}")
         name, fault_id = _text(tree, "name"), _text(tree, "id") or self._new_id(kind)
         if fault_id in self._faults:
             raise ValueError(f"id={fault_id!r}: there is a fault of this id already")

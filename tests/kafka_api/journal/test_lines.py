@@ -68,8 +68,8 @@ def test_report_merges_repeated_lines() -> None:
         "→ ok isCaughtUp  after 2 ms  ×3, last at +2.000 s",
         "+1.500 s  #3  connection 6            closed by the controller:  refused: a frame of negative length -1",
         "+3.000 s  #5  broker 1, connection 5  BrokerHeartbeat v2  → STALE_BROKER_EPOCH  after 2 ms",
-        "+3.100 s  #6  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp  after 2 ms  by stub late",
-        "+3.200 s  #7  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp  after 2 ms  by stub late",
+        "+3.100 s  #6  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp  after 2 ms  by stub late  "
+        "×2, last at +3.200 s",
         "+4.000 s  #8  controller              periodic work broke:  ValueError: no",
     ]
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from functools import partial
 from operator import contains
 from typing import Any
 
+from mockraft import Controller
 from mockraft.kafka_api.journal.exchange import first_error
 from mockraft.server.stubs.entities import ENTITIES, Listed, Refusal, Selection, Shape, shape_of
 from mockraft.server.stubs.fields import message_from_tree
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.json_form import Json
+from mockraft.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
+from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from mockraft.wire.uuids import text_of
 
 from ...rows import each_row
+from ...topics import ask
 
 IDS = {"a": bytes(15) + b"\5", "b": bytes(15) + b"\6"}
 
@@ -72,3 +77,26 @@ def test_one_entity_is_taken_out_of_the_request_and_refused(key: int, version: i
     taken.refuse(response, Refusal(error_codes.POLICY_VIOLATION, "not b"))
     read = messages.response(key).read(response.write(version), version)
     assert first_error(read) == error_codes.POLICY_VIOLATION
+
+
+@each_row(
+    ("request", "version", "topics"),
+    [
+        (DescribeTopicPartitionsRequest(topics=[TopicRequest(name="b")]), 0, {"b": error_codes.POLICY_VIOLATION}),
+        (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="b", max_version_level=1)]), 2, {}),
+    ],
+)
+def test_a_request_of_which_nothing_is_left_is_not_one_for_everything(
+    request: Any, version: int, topics: dict[str, int]
+) -> None:
+    selected: dict[str, Any] = {"topic" if topics else "feature": "b"}
+    with Controller.sync(brokers=1) as controller:
+        for name in "ab":
+            controller.state.create_topic(name)
+        api: Any = type(request).__name__.removesuffix("Request")
+        controller.stub(api, **selected).inject_error("POLICY_VIOLATION")
+        at_broker = request.api_key == api_keys.DESCRIBE_TOPIC_PARTITIONS
+        where = controller.bootstrap_servers if at_broker else f"{controller.host}:{controller.port}"
+        answered: Any = asyncio.run(ask(where, request, version))
+    assert {each.name: each.error_code for each in getattr(answered, "topics", ())} == topics
+    assert first_error(answered) == error_codes.POLICY_VIOLATION

@@ -26,6 +26,13 @@ VERDICTS = {
         """,
         ["*BrokerHeartbeat *UNKNOWN_SERVER_ERROR*", '*assert request.want_shut_down, "it was to shut down"*'],
     ),
+    "a match that nothing can meet": (
+        """
+        mockraft.wait_for("BrokerHeartbeat")
+        mockraft.verify(0, "Fetch", broker=9)
+        """,
+        ["*match.broker: no broker 9: there are*"],
+    ),
     "a condition that raises": (
         """
         mockraft.stub("BrokerHeartbeat", broker_id=lambda broker_id: broker_id.name).times(1)
