@@ -106,7 +106,7 @@ def whole(brokers: int) -> float:
 def exchange(bootstrap: str) -> None:
     """Produce a record to a new topic, and consume it."""
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": 0})
-    producer.produce("orders", b"tea")
+    producer.produce("orders", b"tea", partition=0)
     assert producer.flush(20) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap, "log_level": 0, "group.id": "tests"})
     consumer.assign([TopicPartition("orders", 0, 0)])

@@ -505,6 +505,8 @@ def _check_security(config: ControllerConfig) -> None:
     _ = config.listener_security
     if config.scram_users and not metadata_version(config.metadata_version).has(Behaviour.SCRAM):
         raise ValueError("scram_users need metadata_version 11 (3.5-IV2) or later")
+    if isinstance(config.scram_users, str) or not all(hasattr(each, "mechanism") for each in config.scram_users):
+        raise ValueError("scram_users: give mockraft.wire.scram.ScramUser(name, password, mechanism), one or more")
     for user in config.scram_users:
         _check_scram_user(user)
 

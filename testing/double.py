@@ -199,7 +199,7 @@ class StartedDouble(Double, abc.ABC):
         own.setdefault("seed", self._rng.getrandbits(32))
         if "security" not in own and self._config.needs_login:
             protocol = self._config.security_protocol
-            how = "give plain_users, scram_users, or client_security=ClientSecurity(…)"
+            how = "give plain_users, scram_users, or client_security=ClientSecurity(…), of an enabled mechanism"
             raise ValueError(
                 f"security_protocol={protocol}: simulated brokers have to log in, and there is no user: {how}"
             )
@@ -259,8 +259,11 @@ def configured(config: ControllerConfig | None, rng: random.Random, given: Contr
         profiles = (profile,) if isinstance(profile, str) else tuple(profile)
         folders = (schemas,) if isinstance(schemas, str | Path) else tuple(schemas)
         options |= {"proposals": proposals_of(profiles), "overlay": overlay_of(profiles, folders)}
-    if options.get("data_dir"):
-        options["data_dir"] = Path(options["data_dir"])
+    for name in ("data_dir", "ssl_certificate_file", "ssl_key_file", "ssl_truststore_file"):
+        if isinstance(options.get(name), str):
+            options[name] = Path(options[name])
+    if isinstance(mechanism := options.get("sasl_enabled_mechanisms"), str):
+        options["sasl_enabled_mechanisms"] = (mechanism,)
     if state is not None:
         options["initial_state"] = Path(state)
     if config is None:

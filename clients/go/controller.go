@@ -169,8 +169,12 @@ func (c *Controller) runningBrokers(ctx context.Context, count int) []api.Broker
 		}
 		select {
 		case <-ctx.Done():
-			c.t.Fatalf("%d of %d brokers are registered and unfenced (fenced: %s): %v; simulated ones: --brokers %d",
-				len(running), count, cmp.Or(strings.Join(fenced, ", "), "none"), ctx.Err(), count)
+			hint := ""
+			if len(running)+len(fenced) < count {
+				hint = fmt.Sprintf("; simulated ones: --brokers %d", count)
+			}
+			c.t.Fatalf("%d of %d brokers are registered and unfenced (fenced: %s): %v%s",
+				len(running), count, cmp.Or(strings.Join(fenced, ", "), "none"), ctx.Err(), hint)
 		case <-time.After(pollInterval):
 		}
 	}

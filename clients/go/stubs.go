@@ -1,6 +1,7 @@
 package mockraft
 
 import (
+	"strings"
 	"time"
 
 	"github.com/mockraft/mockraft/clients/go/api"
@@ -99,8 +100,15 @@ func Times(n int) StubOption { return triggered(api.Trigger{Times: ptr(int64(n))
 // OnCall serves the matching request of this number, from 1.
 func OnCall(n int) StubOption { return triggered(api.Trigger{OnCall: ptr(int64(n))}) }
 
-// InjectError answers with an error by Kafka's name, such as NOT_CONTROLLER; the controller does not see the request.
-func InjectError(name string) StubOption { return Do(api.Action{InjectError: name}) }
+// InjectError answers with an error by Kafka's name, such as NOT_CONTROLLER, and a message, if one is given; the
+// controller does not see the request. If the match selects a topic or another entity, the error is for that alone.
+func InjectError(name string, message ...string) StubOption {
+	action := api.Action{InjectError: name}
+	if len(message) > 0 {
+		action.Message = ptr(strings.Join(message, " "))
+	}
+	return Do(action)
+}
 
 // Answer answers with these fields of the response, the others at their defaults.
 func Answer(fields map[string]any) StubOption { return Do(api.Action{Answer: fields}) }
