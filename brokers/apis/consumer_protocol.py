@@ -7,11 +7,12 @@ in `brokers.coordinators.consumer_protocol`.
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.apis.offsets import find_group
+from mockraft.brokers.apis.offsets import check_group, find_group
 from mockraft.brokers.coordinators.assignors import Assignment
 from mockraft.brokers.coordinators.consumer_protocol import (
     JOINS,
@@ -24,6 +25,7 @@ from mockraft.brokers.coordinators.consumer_protocol import (
 from mockraft.brokers.coordinators.group_snapshot import GroupMember
 from mockraft.brokers.coordinators.reconciliation import Owned
 from mockraft.kafka_api.api import error_with_message
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.releases import Behaviour
 from mockraft.wire import error_codes
@@ -44,6 +46,9 @@ def heartbeat(
 ) -> ConsumerGroupHeartbeatResponse | Parked[ConsumerGroupHeartbeatResponse]:
     """Join, stay in or leave a group."""
     _check_enabled(ctx)
+    check_group(ctx, AclOperation.READ, request.group_id)
+    if not all(_may_describe(ctx, name) for name in request.subscribed_topic_names or ()):
+        raise ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED)
     _check(request, ctx)
     beat = MemberHeartbeat(
         request.member_id,
@@ -57,6 +62,7 @@ def heartbeat(
         None if request.topic_partitions is None else _assignment(request),
         ctx.client_id,
         f"/{ctx.client_address}",
+        functools.partial(_may_describe, ctx),
     )
     followed, waiting = ctx.broker.groups.heartbeat(request.group_id, beat)
     return waiting.answer(lambda _: _answer(followed))
@@ -71,6 +77,10 @@ def describe(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> Cons
             if group.error_code == error_codes.NONE:
                 group.authorized_operations = operations.on_group(ctx, group.group_id)
     return ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _may_describe(ctx: RequestContext, topic: str) -> bool:
+    return ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
 
 
 def _check_enabled(ctx: RequestContext) -> None:

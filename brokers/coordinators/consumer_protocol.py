@@ -67,7 +67,10 @@ class GroupSettings(NamedTuple):
 
 
 class MemberHeartbeat(NamedTuple):
-    """A heartbeat of a member; None and a timeout of -1 are what has not changed."""
+    """A heartbeat of a member; None and a timeout of -1 are what has not changed.
+
+    Regular expressions match only topics that the sender may describe, also those of other members, as in Kafka.
+    """
 
     member_id: str
     epoch: int
@@ -80,6 +83,7 @@ class MemberHeartbeat(NamedTuple):
     owned: Assignment | None = None
     client_id: str = ""
     client_host: str = ""
+    may_describe: Callable[[str], bool] = lambda _topic: True
 
     @property
     def is_full(self) -> bool:
@@ -154,7 +158,7 @@ class ConsumerGroup:
         described = _updated(before.described, beat)
         standing, waiting = self.advance(draft, beat.member_id, (before, described), beat.owned, now_ms)
         self.start_timer(Timer.SESSION, beat.member_id, now_ms + settings.session_timeout_ms)
-        self._resolve_patterns(settings, now_ms)
+        self._resolve_patterns(settings, beat.may_describe, now_ms)
         is_news = beat.epoch == JOINS or beat.is_full or standing.assigned != before.standing.assigned
         assigned = standing.assigned if is_news else None
         return Followed(beat.member_id, standing.epoch, settings.heartbeat_interval_ms, assigned), waiting
@@ -419,7 +423,7 @@ class ConsumerGroup:
         goal = Goal(draft.assignment_epoch, draft.targets.get(member_id, {}), topics, draft.taken)
         return reconcile(member.standing, goal, owned, has_new_topics=has_new_topics)
 
-    def _resolve_patterns(self, settings: GroupSettings, now_ms: int) -> None:
+    def _resolve_patterns(self, settings: GroupSettings, may_describe: Callable[[str], bool], now_ms: int) -> None:
         """Match regular expressions against the topics again if that is due; Kafka does so after its answer, too."""
         draft = self.snapshot
         used = draft.used_patterns
@@ -431,7 +435,8 @@ class ConsumerGroup:
         if not is_due and now_ms <= last_ms + settings.pattern_refresh_ms:
             return
         self._seen_topics = names
-        resolved = {each: ResolvedPattern(_matching(each, names), 0, now_ms) for each in used}
+        visible = frozenset(filter(may_describe, names))
+        resolved = {each: ResolvedPattern(_matching(each, visible), 0, now_ms) for each in used}
         has_changed = any(
             each not in draft.patterns or draft.patterns[each].topics != found.topics
             for each, found in resolved.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -18,14 +18,21 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from mockraft import Controller, SyncController
+from mockraft.brokers.coordinators.group_coordinator import GroupCoordinator
 from mockraft.wire import client, error_codes
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import endpoint_of
+from mockraft.wire.message import Message
+from mockraft.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
-from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
+from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.sasl import SaslLogin
 
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
+
 LITERAL, ALLOW = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+ResponseT = TypeVar("ResponseT", bound=Message)
 USERS = {"admin": "a", "alice": "b"}
 OPTIONS: dict[str, Any] = {
     "security_protocol": "SASL_PLAINTEXT",
@@ -84,6 +91,19 @@ def consumed(bootstrap: str, topic: str) -> bytes | int:
         consumer.close()
 
 
+def answer(cluster: SyncController, request: RequestMessage[ResponseT], user: str = "alice") -> ResponseT:
+    """What the broker answers the user."""
+
+    async def sent() -> ResponseT:
+        login = ClientSecurity("SASL_PLAINTEXT", login=SaslLogin("PLAIN", user, USERS[user]))
+        connection = await client.connect(*endpoint_of(cluster.bootstrap_servers), client_id="t", security=login)
+        response = await connection.send(request)
+        await connection.close()
+        return response
+
+    return asyncio.run(sent())
+
+
 def test_a_client_may_do_what_acls_allow_and_nothing_else(cluster: SyncController) -> None:
     bootstrap = cluster.bootstrap_servers
     alice = AdminClient(settings(bootstrap, "alice"))
@@ -106,7 +126,6 @@ def test_a_client_may_do_what_acls_allow_and_nothing_else(cluster: SyncControlle
 
 
 def test_acls_are_described_to_whoever_may_describe_the_cluster(cluster: SyncController) -> None:
-    login = ClientSecurity("SASL_PLAINTEXT", login=SaslLogin("PLAIN", "alice", USERS["alice"]))
     everything = DescribeAclsRequest(
         resource_type_filter=1,
         resource_name_filter=None,
@@ -117,13 +136,40 @@ def test_acls_are_described_to_whoever_may_describe_the_cluster(cluster: SyncCon
         permission_type=1,
     )
 
-    async def described() -> DescribeAclsResponse:
-        connection = await client.connect(*endpoint_of(cluster.bootstrap_servers), client_id="t", security=login)
-        response = await connection.send(everything)
-        await connection.close()
-        return response
-
-    assert asyncio.run(described()).error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
+    assert answer(cluster, everything).error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
     allow(cluster, ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
-    (resource,) = asyncio.run(described()).resources
+    (resource,) = answer(cluster, everything).resources
     assert [(each.principal, each.operation) for each in resource.acls] == [("User:alice", 8)]
+
+
+def coordinating(cluster: SyncController) -> GroupCoordinator:
+    """The broker's coordinator, once it has loaded the group `kitchen`."""
+    coordinators = cluster.brokers[1].inside.node.coordinators
+    assert coordinators is not None
+    answer(cluster, FindCoordinatorRequest(coordinator_keys=["kitchen"]), "admin")
+    log = coordinators.groups.log
+    cluster.wait_until(lambda: log.is_loaded(log.partition_of("kitchen")))
+    return coordinators.groups
+
+
+def joined(cluster: SyncController, member_id: str, pattern: str | None = None, user: str = "alice") -> int:
+    """The error of a member that joins `kitchen`; without a pattern it subscribes to `orders`."""
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="kitchen",
+        member_id=member_id,
+        rebalance_timeout_ms=9_000,
+        subscribed_topic_names=["orders"] if pattern is None else None,
+        subscribed_topic_regex=pattern,
+        topic_partitions=[],
+    )
+    return answer(cluster, beat, user).error_code
+
+
+def test_members_of_the_consumer_protocol_need_their_group_and_topics(cluster: SyncController) -> None:
+    groups = coordinating(cluster)
+    assert joined(cluster, "a") == error_codes.GROUP_AUTHORIZATION_FAILED
+    allow(cluster, ResourceType.GROUP, "kitchen", AclOperation.READ)
+    assert joined(cluster, "a") == error_codes.TOPIC_AUTHORIZATION_FAILED
+    allow(cluster, ResourceType.TOPIC, "orders", AclOperation.DESCRIBE)
+    assert (joined(cluster, "a", ".*"), joined(cluster, "b")) == (error_codes.NONE, error_codes.NONE)
+    assert groups.consumer_group("kitchen").snapshot.patterns[".*"].topics == {"orders"}, "hidden topics do not match"
