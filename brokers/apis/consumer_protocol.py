@@ -12,6 +12,7 @@ from typing import Final
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.metadata import may_describe
 from mockraft.brokers.apis.offsets import check_group, find_group
 from mockraft.brokers.coordinators.assignors import Assignment
 from mockraft.brokers.coordinators.consumer_protocol import (
@@ -25,7 +26,7 @@ from mockraft.brokers.coordinators.consumer_protocol import (
 from mockraft.brokers.coordinators.group_snapshot import GroupMember
 from mockraft.brokers.coordinators.reconciliation import Owned
 from mockraft.kafka_api.api import error_with_message
-from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.releases import Behaviour
 from mockraft.wire import error_codes
@@ -47,7 +48,7 @@ def heartbeat(
     """Join, stay in or leave a group."""
     _check_enabled(ctx)
     check_group(ctx, AclOperation.READ, request.group_id)
-    if not all(_may_describe(ctx, name) for name in request.subscribed_topic_names or ()):
+    if not all(may_describe(ctx, name) for name in request.subscribed_topic_names or ()):
         raise ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED)
     _check(request, ctx)
     beat = MemberHeartbeat(
@@ -62,7 +63,7 @@ def heartbeat(
         None if request.topic_partitions is None else _assignment(request),
         ctx.client_id,
         f"/{ctx.client_address}",
-        functools.partial(_may_describe, ctx),
+        functools.partial(may_describe, ctx),
     )
     followed, waiting = ctx.broker.groups.heartbeat(request.group_id, beat)
     return waiting.answer(lambda _: _answer(followed))
@@ -77,10 +78,6 @@ def describe(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> Cons
             if group.error_code == error_codes.NONE:
                 group.authorized_operations = operations.on_group(ctx, group.group_id)
     return ConsumerGroupDescribeResponse(groups=groups)
-
-
-def _may_describe(ctx: RequestContext, topic: str) -> bool:
-    return ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
 
 
 def _check_enabled(ctx: RequestContext) -> None:
@@ -146,10 +143,11 @@ def _answer(followed: Followed) -> ConsumerGroupHeartbeatResponse:
 
 def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     try:
-        group = find_group(ctx, group_id)
+        group = find_group(ctx, group_id, AclOperation.DESCRIBE)
         if not isinstance(group, ConsumerGroup):
             kind = "not found" if group is None else "is not a consumer group"
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")
+        _check_topics(ctx, group)
     except ApiError as refused:
         return DescribedGroup(group_id=group_id, error_code=refused.error_code, error_message=refused.message)
     snapshot = group.snapshot
@@ -164,6 +162,15 @@ def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
             for member_id, member in snapshot.members.items()
         ],
     )
+
+
+def _check_topics(ctx: RequestContext, group: ConsumerGroup) -> None:
+    """Refuse to show a group with partitions of topics that the client may not describe."""
+    topics, snapshot = ctx.image.topics, group.snapshot
+    shown = {topic_id for topic_id, _ in snapshot.taken}.union(*snapshot.targets.values())
+    if not all(may_describe(ctx, topics[topic_id].name) for topic_id in shown if topic_id in topics):
+        text = "The group has described topic(s) that the client is not authorized to describe."
+        raise ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, text)
 
 
 def _member(ctx: RequestContext, member_id: str, member: GroupMember, target: Assignment) -> described_as.Member:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
-from mockraft.brokers.apis.metadata import ReplicaStates
+from mockraft.brokers.apis.metadata import ReplicaStates, may_describe
 from mockraft.brokers.image import Topic
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes, topic_names
@@ -35,6 +35,8 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
             raise ApiError(error_codes.INVALID_REQUEST)
         if request.cursor.partition_index < 0:
             raise ApiError(error_codes.INVALID_REQUEST)
+    hidden = [] if everything else [name for name in names if not may_describe(ctx, name)]
+    names = [name for name in names if may_describe(ctx, name)]
     limit = int(ctx.broker.config.properties.get(PARTITIONS_MAX, PARTITIONS_MAX_DEFAULT))
     remaining = max(min(limit, request.response_partition_limit), 1)
     states = ReplicaStates(ctx.image, ctx.listener)
@@ -63,6 +65,10 @@ def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> Desc
             response.next_cursor = Cursor(topic_name=name, partition_index=after)
             break
         remaining -= len(partitions)
+    response.topics += [
+        DescribeTopicPartitionsResponseTopic(error_code=error_codes.TOPIC_AUTHORIZATION_FAILED, name=name)
+        for name in hidden
+    ]
     return response
 
 

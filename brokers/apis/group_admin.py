@@ -10,11 +10,13 @@ from typing import Final
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.offsets import check_group
 from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup
 from mockraft.brokers.coordinators.group_coordinator import AnyGroup
 from mockraft.brokers.coordinators.members import GroupState
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.kafka_api.api import NEVER_MS
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
@@ -120,6 +122,7 @@ def delete_offsets(
 
 def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     try:
+        check_group(ctx, AclOperation.DESCRIBE, group_id)
         group = _find(ctx, group_id)
         if isinstance(group, ConsumerGroup):
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")

@@ -34,7 +34,7 @@ def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse:
     """Return brokers, topics and partitions as this broker knows them."""
     _check(request, ctx)
     if request.topics is None or (not request.topics and ctx.api_version == 0):
-        topics = _known((each for each in ctx.image.topics_by_name.values() if _may_describe(ctx, each.name)), ctx)
+        topics = _known((each for each in ctx.image.topics_by_name.values() if may_describe(ctx, each.name)), ctx)
     else:
         topics = _requested(request.topics, request, ctx)
     if request.include_topic_authorized_operations and ctx.api_version >= 8:
@@ -89,14 +89,14 @@ def _requested(
             if topic_id not in image.topics
         ]
         found = [image.topics[topic_id] for topic_id in ids if topic_id in image.topics]
-        hidden = [_denied(None, topic.topic_id) for topic in found if not _may_describe(ctx, topic.name)]
-        return unknown + _known([topic for topic in found if _may_describe(ctx, topic.name)], ctx) + hidden
+        hidden = [_denied(None, topic.topic_id) for topic in found if not may_describe(ctx, topic.name)]
+        return unknown + _known([topic for topic in found if may_describe(ctx, topic.name)], ctx) + hidden
     names = [name for name in dict.fromkeys(each.name for each in topics) if name is not None]
     if any(each.name is None for each in topics):
         # Neither a name nor an id: Kafka's own broker fails on it.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
-    denied = [_denied(name, _NO_ID) for name in names if not _may_describe(ctx, name)]
-    names = [name for name in names if _may_describe(ctx, name)]
+    denied = [_denied(name, _NO_ID) for name in names if not may_describe(ctx, name)]
+    names = [name for name in names if may_describe(ctx, name)]
     known = _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
     described = {topic.name for topic in known}
     missing = [name for name in names if name not in described]
@@ -109,7 +109,8 @@ def _requested(
     return known + unknown + denied
 
 
-def _may_describe(ctx: RequestContext, name: str) -> bool:
+def may_describe(ctx: RequestContext, name: str) -> bool:
+    """Return True if the client may know of the topic."""
     return ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
 
 

@@ -241,11 +241,11 @@ def check_group(ctx: RequestContext, operation: AclOperation, group_id: str) -> 
         raise ApiError(error_codes.GROUP_AUTHORIZATION_FAILED)
 
 
-def find_group(ctx: RequestContext, group_id: str) -> AnyGroup | None:
+def find_group(ctx: RequestContext, group_id: str, operation: AclOperation = AclOperation.READ) -> AnyGroup | None:
     """Return the group if there is one. Raises ApiError when another broker coordinates it."""
     if not group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)
-    check_group(ctx, AclOperation.READ, group_id)
+    check_group(ctx, operation, group_id)
     return ctx.broker.groups.find(group_id)
 
 

@@ -23,8 +23,11 @@ from mockraft.wire import client, error_codes
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import endpoint_of
 from mockraft.wire.message import Message
+from mockraft.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from mockraft.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
+from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
+from mockraft.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.sasl import SaslLogin
 
@@ -173,3 +176,22 @@ def test_members_of_the_consumer_protocol_need_their_group_and_topics(cluster: S
     allow(cluster, ResourceType.TOPIC, "orders", AclOperation.DESCRIBE)
     assert (joined(cluster, "a", ".*"), joined(cluster, "b")) == (error_codes.NONE, error_codes.NONE)
     assert groups.consumer_group("kitchen").snapshot.patterns[".*"].topics == {"orders"}, "hidden topics do not match"
+
+
+def test_groups_and_topics_are_described_to_whoever_may_describe_them(cluster: SyncController) -> None:
+    newer = ConsumerGroupDescribeRequest(group_ids=["kitchen"])
+    classic = DescribeGroupsRequest(groups=["kitchen"])
+    topics = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="secrets"), TopicRequest(name="none")])
+
+    def codes() -> tuple[int, int]:
+        return answer(cluster, newer).groups[0].error_code, answer(cluster, classic).groups[0].error_code
+
+    coordinating(cluster)
+    assert joined(cluster, "a", user="admin") == error_codes.NONE
+    assert codes() == (error_codes.GROUP_AUTHORIZATION_FAILED,) * 2
+    allow(cluster, ResourceType.GROUP, "kitchen", AclOperation.DESCRIBE)
+    assert codes() == (error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.GROUP_ID_NOT_FOUND)
+    allow(cluster, ResourceType.TOPIC, "orders", AclOperation.DESCRIBE)
+    assert codes() == (error_codes.NONE, error_codes.GROUP_ID_NOT_FOUND)
+    assert {each.error_code for each in answer(cluster, topics).topics} == {error_codes.TOPIC_AUTHORIZATION_FAILED}
+    assert [each.name for each in answer(cluster, DescribeTopicPartitionsRequest()).topics] == ["orders"]
