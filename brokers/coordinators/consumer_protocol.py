@@ -118,7 +118,12 @@ class ConsumerGroup:
     protocol_type = CONSUMER
 
     def __init__(
-        self, group_id: str, image: ClusterImage, settings: Callable[[], GroupSettings], keeper: Keeper, seed: int = 0
+        self,
+        group_id: str,
+        image: ClusterImage,
+        settings: Callable[[], GroupSettings],
+        keeper: Keeper,
+        rng: random.Random,
     ) -> None:
         self.group_id = group_id
         self.snapshot = GroupSnapshot()
@@ -126,7 +131,7 @@ class ConsumerGroup:
         self.image = image
         self.settings = settings
         self._keeper = keeper
-        self._rng = random.Random(f"{seed} {group_id}")
+        self._rng = rng
         self._known_topics: frozenset[object] | None = frozenset()
         self._seen_topics: frozenset[str] = frozenset()
         # By what a member has to do and its id: until when, and in which epoch (None: in any).
@@ -187,8 +192,11 @@ class ConsumerGroup:
         return standing, self.commit(draft)
 
     def draw_member_id(self) -> str:
-        """Return a new member id."""
-        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+        """Return a new member id. The generator is the coordinator's: a group that is loaded again repeats no id."""
+        while True:
+            member_id = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+            if member_id not in self.snapshot.members:
+                return member_id
 
     def leave(self, member_id: str, instance_id: str | None, epoch: int) -> tuple[Followed, Waiting[bool]]:
         """Remove a member; a static one may leave for a while, and keeps its partitions until its session ends."""

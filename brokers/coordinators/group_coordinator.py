@@ -8,6 +8,7 @@ transaction takes effect with the transaction's marker.
 from __future__ import annotations
 
 import functools
+import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -66,6 +67,8 @@ class GroupCoordinator:
         self._kernel = core.kernel
         assert core.image is not None
         self._image, self._config = core.image, core.config
+        # For member ids. One for all groups: a group that is loaded again would begin with the ids of its members.
+        self._rng = random.Random(b"groups" + core.config.incarnation_id)
         # Kafka sets no limit of members by default.
         self._defaults = {name: key.default for name, key in keys(BROKER).items()}
         self._defaults["group.consumer.max.size"] = str(GroupLimits().members_max)
@@ -269,7 +272,7 @@ class GroupCoordinator:
     def _consumer_group(self, group_id: str) -> ConsumerGroup:
         """Make a group of the consumer protocol; it takes the offsets of a classic group in whose place it comes."""
         settings = functools.partial(self._settings, group_id)
-        made = ConsumerGroup(group_id, self._image, settings, self, self._config.broker_id)
+        made = ConsumerGroup(group_id, self._image, settings, self, self._rng)
         former = self.groups.groups.get(group_id)
         made.offsets = {} if former is None else former.offsets
         return made

@@ -117,6 +117,18 @@ def test_a_change_that_is_not_written_is_taken_back(led: Led) -> None:
     assert (refused.value.error_code, group(led).snapshot) == (error_codes.COORDINATOR_NOT_AVAILABLE, before)
 
 
+def test_a_loaded_group_gives_no_member_id_again(led: Led) -> None:
+    first = beat(led, "", 0).member_id
+    led.forget()
+    assert beat(led, "", 0).member_id != first
+    # A generator that begins anew, as that of another broker may.
+    taken = group(led)
+    taken._rng.seed(0)
+    third = beat(led, "", 0).member_id
+    taken._rng.seed(0)
+    assert beat(led, "", 0).member_id != third
+
+
 def test_configs_of_the_group_come_first() -> None:
     led = Led({"group.consumer.heartbeat.interval.ms": "7000", "group.consumer.max.size": "1"})
     assert beat(led, "a", 0).heartbeat_interval_ms == 7_000
