@@ -8,6 +8,7 @@ makes a new `GroupSnapshot`; the difference is written as records. Time is an ar
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import random
 import uuid
@@ -134,6 +135,8 @@ class ConsumerGroup:
         self._rng = rng
         self._known_topics: frozenset[object] | None = frozenset()
         self._seen_topics: frozenset[str] = frozenset()
+        # The changes that are not replicated yet, oldest first, each with the snapshot before it.
+        self._unwritten: dict[Waiting[bool], GroupSnapshot] = {}
         # By what a member has to do and its id: until when, and in which epoch (None: in any).
         self._timers: dict[tuple[Timer, str], tuple[int, int | None]] = {}
 
@@ -286,9 +289,14 @@ class ConsumerGroup:
         return _put(self.snapshot, member_id, member)
 
     def commit(self, draft: GroupSnapshot) -> Waiting[bool]:
-        """Take a new snapshot, and write what is new in it."""
+        """Take a new snapshot, and write what is new in it; nothing new is known once all before it is written."""
         before, self.snapshot = self.snapshot, draft
-        return self._keeper.write_group(self, before, draft)
+        last = next(reversed(self._unwritten), None)
+        waiting = self._keeper.write_group(self, before, draft)
+        self._unwritten[waiting] = before
+        waiting.on_end(functools.partial(self._written, waiting))
+        is_empty = waiting not in self._unwritten and self.snapshot is draft
+        return last if is_empty and last is not None else waiting
 
     # Offsets, and administrators.
 
@@ -355,12 +363,17 @@ class ConsumerGroup:
         """Stop: no request waits for other members, but members must not be removed any more."""
         self._timers.clear()
 
-    def take_back(self, before: GroupSnapshot, after: GroupSnapshot) -> None:
-        """Undo a change that could not be written, unless others have followed."""
-        if self.snapshot is after:
-            self.snapshot, self._known_topics = before, None
-
     # Internals.
+
+    def _written(self, waiting: Waiting[bool], error_code: int) -> None:
+        """Forget a change that is replicated; undo one that failed, with those that build on it (SnapshotRegistry)."""
+        if error_code == error_codes.NONE or waiting not in self._unwritten:
+            self._unwritten.pop(waiting, None)
+            return
+        while waiting in self._unwritten:
+            last, self.snapshot = self._unwritten.popitem()
+            self._known_topics = None
+            last.refuse(error_code)
 
     def _with_sender(self, beat: MemberHeartbeat) -> tuple[GroupSnapshot, GroupMember]:
         """Return the group with the sender as a member, and what it was before. Raises ApiError."""

@@ -312,9 +312,7 @@ class GroupCoordinator:
         else:
             records = [group_records.classic_tombstone(group.group_id)]
             records += group_records.changes(group.group_id, GroupSnapshot(), after)
-        waiting = self._write(self.log.find(group.group_id), records, lambda: None)
-        waiting.on_refusal(lambda: group.take_back(before, after))
-        return waiting
+        return self._write(self.log.find(group.group_id), records, lambda: None)
 
     def downgrade(self, group: ConsumerGroup, left: GroupSnapshot) -> Waiting[bool] | None:
         """Let the members that are left continue in a classic group, if that is allowed."""

@@ -19,13 +19,13 @@ class Waiting(Generic[T]):
     def __init__(self) -> None:
         self._result: T | None = None
         self._error_code = error_codes.NONE
-        self._on_refusal: Callable[[], None] = lambda: None
+        self._on_end: Callable[[int], None] = lambda _code: None
 
-    def on_refusal(self, undo: Callable[[], None]) -> None:
-        """Call `undo` when the request is refused, also if it was already."""
-        self._on_refusal = undo
-        if self._error_code != error_codes.NONE:
-            undo()
+    def on_end(self, ended: Callable[[int], None]) -> None:
+        """Call `ended` with the error when the result is known, also if it is already."""
+        self._on_end = ended
+        if self._result is not None or self._error_code != error_codes.NONE:
+            ended(self._error_code)
 
     def result(self) -> T | None:
         """Return the result; None while there is none. Raises ApiError."""
@@ -34,13 +34,14 @@ class Waiting(Generic[T]):
         return self._result
 
     def resolve(self, result: T) -> None:
-        """Answer the request."""
+        """Answer the request, unless it was refused."""
         self._result = result
+        self._on_end(self._error_code)
 
     def refuse(self, error_code: int) -> None:
         """Refuse the request."""
         self._error_code = error_code
-        self._on_refusal()
+        self._on_end(error_code)
 
     def answer(
         self, respond: Callable[[T], ResponseT], refused: Callable[[ApiError], ResponseT] | None = None

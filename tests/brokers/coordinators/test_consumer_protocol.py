@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from mockraft.brokers.coordinators import group_coordinator, state_log
@@ -11,6 +12,7 @@ from mockraft.brokers.coordinators.assignors import ASSIGNORS, Subscriber
 from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup, Followed, MemberHeartbeat
 from mockraft.brokers.coordinators.group_snapshot import GroupSnapshot
 from mockraft.brokers.coordinators.members import Offset
+from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 
@@ -105,16 +107,43 @@ def test_the_next_coordinator_has_the_same_group(led: Led, is_rewritten: bool, m
     assert led.groups.find("g") is None
 
 
-def test_a_change_that_is_not_written_is_taken_back(led: Led) -> None:
+def test_changes_that_are_not_written_are_taken_back(led: Led) -> None:
     beat(led, "a", 0)
     before = group(led).snapshot
     led.hosts.find(OFFSETS).state.isr = frozenset((1, 2))
-    joining = MemberHeartbeat("b", 0, topics=frozenset({"orders"}), rebalance_timeout_ms=1, owned={})
-    _, waiting = led.groups.heartbeat("g", joining)
+    waiting = []
+    for name in ("b", "c", "c"):
+        joining = MemberHeartbeat(name, 0, topics=frozenset({"orders"}), rebalance_timeout_ms=1, owned={})
+        waiting.append(led.groups.heartbeat("g", joining)[1])
+        assert waiting[-1].result() is None, "also what changes nothing waits for what is before it"
+        led.run(1_000)
+    assert list(group(led).snapshot.members) == ["a", "b", "c"]
     led.run(5_001)
-    with pytest.raises(ApiError) as refused:
-        waiting.result()
-    assert (refused.value.error_code, group(led).snapshot) == (error_codes.COORDINATOR_NOT_AVAILABLE, before)
+    # The first one has timed out, the others build on it.
+    assert group(led).snapshot == before
+    for each in waiting:
+        with pytest.raises(ApiError) as refused:
+            each.result()
+        assert refused.value.error_code == error_codes.COORDINATOR_NOT_AVAILABLE
+    led.run(9_000)
+    assert group(led).snapshot == before
+
+
+def test_a_change_that_is_refused_leaves_those_before_it(led: Led, monkeypatch: pytest.MonkeyPatch) -> None:
+    beat(led, "a", 0)
+    hosted = led.hosts.find(OFFSETS)
+    hosted.state.isr = frozenset((1, 2))
+    waiting = []
+    for name in ("b", "c"):
+        joining = MemberHeartbeat(name, 0, topics=frozenset({"orders"}), rebalance_timeout_ms=1, owned={})
+        waiting.append(led.groups.heartbeat("g", joining)[1])
+        error = LogError(error_codes.KAFKA_STORAGE_ERROR, "full")
+        monkeypatch.setattr(hosted, "append_state", Mock(side_effect=error))
+    led.replicate(OFFSETS)
+    assert waiting[0].result()
+    with pytest.raises(ApiError):
+        waiting[1].result()
+    assert list(group(led).snapshot.members) == ["a", "b"]
 
 
 def test_a_loaded_group_gives_no_member_id_again(led: Led) -> None:
