@@ -100,13 +100,14 @@ class Double:
         self._known_clock: Clock | None = None
         self._brokers_journals: dict[int, Journal] = {}
         script.faults.double = self
-        script.faults.nodes, script.faults.brokers = self._known_nodes, lambda: self._brokers_journals
-        script.stubs.check = lambda match: match.check_reach(self._known_nodes(), self._brokers_journals)
+        script.faults.nodes, script.faults.brokers = self._nodes_now, lambda: self._brokers_journals
+        script.stubs.check = lambda match: match.check_reach(self._nodes_now(), self._brokers_journals)
 
-    def _known_nodes(self) -> Collection[int]:
-        with contextlib.suppress(RuntimeError):  # a quorum that does not run yet
+    def _nodes_now(self) -> Mapping[int, RunningController]:
+        """Return the nodes that run: none before a double begins, and after its end."""
+        with contextlib.suppress(RuntimeError):
             return self.nodes()
-        return ()
+        return {}
 
     def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call in the thread of the event loop and return the result."""
@@ -207,7 +208,7 @@ class Double:
         return Observed(journal, scripts, self.script.stubs.on_release, links)
 
     def _topic_name(self, topic_id: bytes) -> str | None:
-        names = (journal.topic_name(topic_id) for journal in self._controllers_journals().values())
+        names = (running.node.journal.topic_name(topic_id) for running in self._nodes_now().values())
         return next(filter(None, names), None)
 
     def mark(self) -> int:
@@ -240,7 +241,7 @@ class Double:
             raise TypeError(f"the number of requests comes first: verify(1, {n!r}, …), or None for at least one")
         wanted = match_of(match, fields)
         if isinstance(wanted, Match):
-            wanted.check_reach(self._known_nodes(), self._brokers_journals)
+            wanted.check_reach(self._nodes_now(), self._brokers_journals)
         return self._verified(wanted, since, n, at_least, at_most)
 
     def _verified(
