@@ -1,8 +1,8 @@
 """Members of the classic protocol in a group of the consumer protocol, and the change from one protocol to the other.
 
 While a group migrates (KIP-848, ConsumerGroupMigrationPolicy) some of its members still join and sync: the coordinator
-assigns to them, too, and tells them by REBALANCE_IN_PROGRESS to join again. A group changes with its first member of
-the consumer protocol, and back with its last one.
+assigns to them, too, and answers REBALANCE_IN_PROGRESS when they have to join again. A group changes with its first
+member of the consumer protocol, and back with its last one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MIGRATIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "upgrade": (UPGRADE,),
     "bidirectional": (DOWNGRADE, UPGRADE),
 }
-"""What each value of group.consumer.migration.policy allows."""
+"""Migrations allowed by each value of group.consumer.migration.policy."""
 _VERSION_SIZE: Final = 2
 
 

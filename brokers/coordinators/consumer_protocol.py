@@ -1,8 +1,14 @@
 """Groups of the consumer protocol (KIP-848): the coordinator assigns, members follow by heartbeats.
 
 Kafka's `ConsumerGroup` and what `GroupMetadataManager` does with it. A change of members or topics raises the group's
-epoch, an assignor makes a target for that epoch, and each member is reconciled with it at its own pace. Each operation
-makes a new `GroupSnapshot`; the difference is written as records. Time is an argument; `tick` ends sessions.
+epoch: the group is ASSIGNING until an assignor has made a target for that epoch, then RECONCILING until every member
+has its part of it, then STABLE; without members it is EMPTY. Each member gets there at its own pace: it gives up
+partitions (UNREVOKED_PARTITIONS) before it takes the new epoch, and waits for those that others still have
+(UNRELEASED_PARTITIONS). A partition is never assigned to two members at once.
+
+Each operation makes one new `GroupSnapshot`, which is at once the group's; the difference is written as records, and
+the answer is given when they are replicated. When a write fails, the group returns to the snapshot before it, and the
+later writes, which build on it, are refused with the same error. Time is an argument; `tick` ends sessions.
 """
 
 from __future__ import annotations
@@ -88,7 +94,7 @@ class MemberHeartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """True if it tells all: the answer has the assignment then."""
+        """True if all fields are set: the answer has the assignment then."""
         return (
             self.rebalance_timeout_ms != -1 and (self.topics, self.pattern) != (None, None) and self.owned is not None
         )
@@ -327,7 +333,7 @@ class ConsumerGroup:
                 raise stale
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Check that a member may read offsets; nobody else says a member id and an epoch (validateOffsetFetch)."""
+        """Check a member's id and epoch before it reads offsets; other clients send neither (validateOffsetFetch)."""
         if member_id is None and epoch < 0:
             return
         member = self._known(member_id or "")

@@ -28,7 +28,7 @@ class ClassicSide(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A member's words about itself; `pattern` is the regular expression to which it subscribes."""
+    """A member's subscription and timeouts; `pattern` is the regular expression to which it subscribes."""
 
     instance_id: str | None = None
     rack_id: str | None = None

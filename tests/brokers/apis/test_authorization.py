@@ -150,9 +150,9 @@ def coordinating(cluster: SyncController) -> GroupCoordinator:
     coordinators = cluster.brokers[1].inside.node.coordinators
     assert coordinators is not None
     answer(cluster, FindCoordinatorRequest(coordinator_keys=["kitchen"]), "admin")
-    log = coordinators.groups.log
-    cluster.wait_until(lambda: log.is_loaded(log.partition_of("kitchen")))
-    return coordinators.groups
+    groups: GroupCoordinator = coordinators.groups
+    cluster.wait_until(lambda: groups.log.is_loaded(groups.log.partition_of("kitchen")))
+    return groups
 
 
 def joined(cluster: SyncController, member_id: str, pattern: str | None = None, user: str = "alice") -> int:
