@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, TypeVar
 
 from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.fleet.shared_log import SharedLog, shared_log
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.shell.shell import Shell
@@ -48,6 +49,7 @@ class StartedBrokers:
         self.double = double
         self.rng = rng
         self.cluster_id = config.cluster_id
+        self._is_kept = config.data_dir is not None
         security = config.listener_security
         self.security: BrokerOptions = {
             "security": security.client_security,
@@ -114,10 +116,12 @@ class StartedBrokers:
             self._network.listen(broker)
 
     async def leave(self, *, is_orderly: bool = True) -> None:
-        """Shut all down; many at once are killed, as the controller, which would move every leader, stops, too."""
+        """End all: in order if files stay, else killed, which waits for no leader to move and no timer."""
         brokers = [*self.by_id.values()]
+        on_disk = any(each.config.open_disk is not MemoryDisk for each in brokers)
+        leaves_files = on_disk or self._is_kept
         try:
-            if self._log is not None or not is_orderly:
+            if self._log is not None or not is_orderly or not leaves_files:
                 await asyncio.gather(*(each.kill() for each in brokers))
                 if self._log is not None:
                     await self._log.close()

@@ -1,6 +1,7 @@
 """FindCoordinator (10): KIP-699 (several keys from version 4 on). The coordinator of a group or a transactional id.
 
-It leads the key's partition of an internal topic, which the first request for any key creates. Share groups have no
+It leads the key's partition of an internal topic, which the first request for any key creates, and waits for: Kafka
+answers COORDINATOR_NOT_AVAILABLE, and librdkafka tries again a second later, in each test. Share groups have no
 coordinator here.
 """
 
@@ -8,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.api import Api, Parked, RequestContext
+from mockraft.brokers.coordinators.state_log import StateLog
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
@@ -17,6 +19,8 @@ from mockraft.wire.messages.find_coordinator_response import Coordinator, FindCo
 GROUP, TRANSACTION = 0, 1
 SEVERAL_KEYS_FROM = 4
 NO_NODE = -1
+CREATION_WAIT_MS = 1_000
+"""Time after which a request is answered although the internal topic is not there."""
 
 
 RESOURCES: Final = {
@@ -26,8 +30,37 @@ RESOURCES: Final = {
 """What a client must be allowed to describe, and the error otherwise, by the type of the key."""
 
 
-def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
-    """Return the endpoint of the coordinator of each key."""
+def handle(
+    request: FindCoordinatorRequest, ctx: RequestContext
+) -> FindCoordinatorResponse | Parked[FindCoordinatorResponse]:
+    """Return the endpoint of the coordinator of each key, once their topic is there."""
+    is_created = _log(request.key_type, ctx).topic in ctx.image.topics_by_name
+    response = _found(request, ctx)
+    if is_created or not _is_early(request, response, ctx):
+        return response
+
+    def retry(_now_ms: int, expired: bool) -> FindCoordinatorResponse | None:
+        response = _found(request, ctx)
+        return response if expired or not _is_early(request, response, ctx) else None
+
+    return Parked(ctx.now_ms + CREATION_WAIT_MS, retry)
+
+
+def _is_early(request: FindCoordinatorRequest, response: FindCoordinatorResponse, ctx: RequestContext) -> bool:
+    """Return True if a coordinator is not there yet, or is this broker and does not lead its partition yet."""
+    codes = (response.error_code, *(each.error_code for each in response.coordinators))
+    log, own_id = _log(request.key_type, ctx), ctx.broker.config.broker_id
+    own = [each.key for each in response.coordinators if each.node_id == own_id]
+    own += [request.key] if request.key and response.node_id == own_id else []
+    is_led = all(log.is_loaded(log.partition_of(key)) for key in own)
+    return error_codes.COORDINATOR_NOT_AVAILABLE in codes or not is_led
+
+
+def _log(key_type: int, ctx: RequestContext) -> StateLog:
+    return ctx.broker.transactions.log if key_type == TRANSACTION else ctx.broker.groups.log
+
+
+def _found(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
     if ctx.api_version >= SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(
             coordinators=[_find(key, request.key_type, ctx) for key in request.coordinator_keys]
@@ -56,7 +89,7 @@ def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
     resource, denied = RESOURCES[key_type]
     if not ctx.may(AclOperation.DESCRIBE, resource, key):
         return _refused(key, denied, error_codes.message(denied))
-    log = ctx.broker.groups.log if key_type == GROUP else ctx.broker.transactions.log
+    log = _log(key_type, ctx)
     if log.topic not in ctx.image.topics_by_name:
         ctx.broker.create_topics([log.topic], None)
     broker_id = log.leader_of(key)

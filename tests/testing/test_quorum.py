@@ -193,12 +193,12 @@ def test_a_quorum_has_brokers_as_a_controller_has(
     assert sorted(mockraft_quorum.brokers) == [1, 2, 3, 4, 5]
 
 
-async def test_brokers_leave_a_quorum_that_has_a_majority_and_are_killed_otherwise() -> None:
-    async with Quorum(3, brokers=2, session_timeout_ms=600_000) as quorum:
+async def test_brokers_leave_a_quorum_that_has_a_majority_and_are_killed_otherwise(tmp_path: Path) -> None:
+    async with Quorum(3, brokers=2, session_timeout_ms=600_000, data_dir=tmp_path / "one") as quorum:
         granted = list(quorum.brokers.values())
         await quorum.partition(3000)
         quorum.stub("BrokerHeartbeat").drop()
-    async with Quorum(3, brokers=1, session_timeout_ms=600_000) as quorum:
+    async with Quorum(3, brokers=1, session_timeout_ms=600_000, data_dir=tmp_path / "two") as quorum:
         killed = quorum.brokers[1]
         await quorum.kill(3000)
         await quorum.kill(3001)

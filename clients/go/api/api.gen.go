@@ -691,7 +691,7 @@ type Match struct {
 	// Listener Name of the listener.
 	Listener interface{} `json:"listener,omitempty"`
 
-	// Node Node id of the controller that received it.
+	// Node Id of the controller or simulated broker that received it.
 	Node interface{} `json:"node,omitempty"`
 
 	// Partition Number of a partition that the request names.
