@@ -95,7 +95,7 @@ def consumed(bootstrap: str, topic: str) -> bytes | int:
 
 
 def answer(cluster: SyncController, request: RequestMessage[ResponseT], user: str = "alice") -> ResponseT:
-    """What the broker answers the user."""
+    """Return the broker's answer to the user."""
 
     async def sent() -> ResponseT:
         login = ClientSecurity("SASL_PLAINTEXT", login=SaslLogin("PLAIN", user, USERS[user]))
