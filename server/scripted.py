@@ -20,7 +20,7 @@ from mockraft.kafka_api.listener import AnyListener
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.stubs.action import AnswerPlan
 from mockraft.server.stubs.actions import Blackhole
-from mockraft.server.stubs.entities import Taken
+from mockraft.server.stubs.entities import Refusal, Taken
 from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
@@ -110,18 +110,8 @@ class ScriptedRequest:
         plan, request = self.plan, self.request
         for change in plan.request_changes:
             change(request.body)
-        if plan.refusal is not None and plan.entities is not None:
-            version = self.received.api_version
-            self._refused = plan.entities.of(request.body, version, self.received.topic_name)
-            is_whole = not plan.entities.is_refused_alone(request.body.api_key, version)
-            if self._refused is not None and (is_whole or not self._refused.lists):
-                self._refused = None
-                request.ctx.refused_with = plan.refusal.error_code
-                return self._delayed(request.api.error(request.body, *plan.refusal), now_ms)
-            if self._refused is not None:
-                self._is_emptied = self._refused.remove()
-                if hasattr(request.body, "max_wait_ms"):
-                    request.body.max_wait_ms = 0  # with an error Kafka answers a fetch at once
+        if plan.refusal is not None and (whole := self._refuse(plan.refusal)) is not None:
+            return self._delayed(whole, now_ms)
         if plan.respond is not None:
             request.ctx.refused_with = plan.refused_with
             return self._delayed(plan.respond(request.api, self.received), now_ms)
@@ -129,6 +119,22 @@ class ScriptedRequest:
             return self._delayed(NOTHING, now_ms)
         request.ctx.now_ms = now_ms
         return self._follow(self.own(), now_ms)
+
+    def _refuse(self, refusal: Refusal) -> Message | None:
+        """Take the selected entities out of the request; return the response if all of it is refused."""
+        entities, request, version = self.plan.entities, self.request, self.received.api_version
+        assert entities is not None, "a refusal is for entities"
+        taken = entities.of(request.body, version, self.received.topic_name)
+        if taken is None:
+            return None
+        if not taken.lists or not entities.is_refused_alone(request.body.api_key, version):
+            request.ctx.refused_with = refusal.error_code
+            whole: Message = request.api.error(request.body, *refusal)
+            return whole
+        self._refused, self._is_emptied = taken, taken.remove()
+        if hasattr(request.body, "max_wait_ms"):
+            request.body.max_wait_ms = 0  # with an error Kafka answers a fetch at once
+        return None
 
     def _follow(self, response: Result, now_ms: int) -> Result:
         """Return the controller's own answer, now or once it is ready."""
