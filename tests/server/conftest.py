@@ -20,6 +20,7 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.settings.offers import Offer
+from mockraft.server.events import Events
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.connection import FrameReader, read_response, write_request
@@ -85,6 +86,8 @@ class StillController:
     wrong_controller: str = "No controller appears to be active."
     authorizer: None = None
     image: Image = field(default_factory=Image)
+    events: Events = field(default_factory=Events)
+    policy_failure: str = ""
     failure: str | None = None
     raft_failure: str | None = None
     next_ms: int = 1 << 62

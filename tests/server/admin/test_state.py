@@ -67,7 +67,7 @@ async def test_events_tell_by_what_each_broker_was_fenced(asking: Asking) -> Non
         after = (await http.get("/v1/events", params={"afterId": before})).json()["events"]
         told = [f"{each['subject']} {each['name']} {each['change']}: {each['why']}" for each in after]
         assert told == [
-            "broker 3 fenced: command of a test",
+            "broker 3 fenced: a command",
             "broker 1 fenced: session timed out; its last heartbeat was answered with NOT_CONTROLLER by stub outage",
             "broker 2 fenced: session timed out; its last heartbeat was dropped by fault silence",
             "broker 4 fenced: session timed out",
