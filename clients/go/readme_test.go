@@ -11,7 +11,7 @@ func TestABrokerRetriesARefusedHeartbeat(t *testing.T) {
 	heartbeats := mockraft.Match{API: "BrokerHeartbeat", BrokerID: 1}
 	refused := controller.Stub(heartbeats, mockraft.Once(), mockraft.InjectError("NOT_CONTROLLER"))
 
-	controller.Wait(t.Context(), 2, heartbeats)
+	controller.Wait(t.Context(), 10, heartbeats) // one each 100 ms; the first came before the stub
 	controller.WaitForBrokers(t.Context(), 1)
 
 	if refused.Calls() != 1 {

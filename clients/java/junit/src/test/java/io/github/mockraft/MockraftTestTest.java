@@ -47,7 +47,7 @@ class MockraftTestTest {
     @Test
     void aBrokerRetriesARefusedHeartbeat(Mockraft mockraft) {
         Stub refused = mockraft.stub(HEARTBEATS, once(), injectError("NOT_CONTROLLER"));
-        mockraft.await(2, HEARTBEATS, LONG);
+        mockraft.await(20, HEARTBEATS, LONG); // some may have come before the stub
         assertEquals(1, mockraft.calls(refused));
         assertTrue(mockraft.requests(HEARTBEATS).stream().anyMatch(each -> "NOT_CONTROLLER".equals(each.getError())));
         assertSame(before, mockraft);
@@ -56,7 +56,7 @@ class MockraftTestTest {
     @Test
     void aFaultIsWhatABrokerGets(Mockraft mockraft) {
         var stale = mockraft.staleBrokerEpoch(1);
-        mockraft.await(2, HEARTBEATS, LONG); // one may have come before the fault
+        mockraft.await(20, HEARTBEATS, LONG); // some may have come before the fault
         var received = mockraft.requests(HEARTBEATS);
         assertEquals("STALE_BROKER_EPOCH", received.get(received.size() - 1).getError());
         assertEquals(1, mockraft.brokers().get(0).getBrokerId());
