@@ -62,7 +62,7 @@ def test_no_stub_breaks_the_node_or_keeps_an_exchange_from_the_journal(
         if any(isinstance(effect, Close | Reset) for effect in effects):
             gone += 1
             node.connected(1 + gone, "127.0.0.1:50000", now_ms)
-    for _ in range(100):  # six requests, one after the other, of at most 600 ms each
+    for _ in range(240):  # six requests, one after the other, of at most three delays of 600 ms each
         now_ms += 50
         effects = node.tick(now_ms)
         assert all(effect.data for effect in effects if isinstance(effect, Send))
