@@ -74,9 +74,7 @@ def describe(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> Cons
     _check_enabled(ctx)
     groups = [_described(ctx, group_id) for group_id in request.group_ids]
     if request.include_authorized_operations:
-        for group in groups:
-            if group.error_code == error_codes.NONE:
-                group.authorized_operations = operations.on_group(ctx, group.group_id)
+        operations.add_to_groups(ctx, groups)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

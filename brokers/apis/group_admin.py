@@ -66,9 +66,7 @@ def describe(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGro
     """Describe groups with their members."""
     groups = [_described(ctx, group_id) for group_id in request.groups]
     if request.include_authorized_operations:
-        for group in groups:
-            if group.error_code == error_codes.NONE:
-                group.authorized_operations = operations.on_group(ctx, group.group_id)
+        operations.add_to_groups(ctx, groups)
     return DescribeGroupsResponse(groups=groups)
 
 

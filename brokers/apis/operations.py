@@ -5,6 +5,9 @@ from typing import Final
 
 from mockraft.brokers.apis.api import RequestContext
 from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
+from mockraft.wire import error_codes
+from mockraft.wire.messages.consumer_group_describe_response import DescribedGroup as ConsumerGroup
+from mockraft.wire.messages.describe_groups_response import DescribedGroup as ClassicGroup
 
 _CONFIGS: Final = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
 _ON_TOPIC: Final = (
@@ -30,9 +33,11 @@ def on_topic(ctx: RequestContext, name: str) -> int:
     return _bits(ctx, _ON_TOPIC, ResourceType.TOPIC, name)
 
 
-def on_group(ctx: RequestContext, group_id: str) -> int:
-    """Return what the client may do with a group."""
-    return _bits(ctx, _ON_GROUP, ResourceType.GROUP, group_id)
+def add_to_groups(ctx: RequestContext, groups: Iterable[ClassicGroup | ConsumerGroup]) -> None:
+    """Add what the client may do with groups to their descriptions, except where there is an error."""
+    for group in groups:
+        if group.error_code == error_codes.NONE:
+            group.authorized_operations = _bits(ctx, _ON_GROUP, ResourceType.GROUP, group.group_id)
 
 
 def on_cluster(ctx: RequestContext) -> int:
