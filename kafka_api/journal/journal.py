@@ -111,6 +111,7 @@ class Journal:
         if exchange.header.api_key == api_keys.ENVELOPE:
             exchange = opened(exchange)
         self.exchanges_by_api[exchange.header.api_key] += 1
+        exchange.topic_name = self.topic_name
         self._keep(exchange)
         if (envelope := exchange.envelope) is not None:
             envelope.id, envelope.node_id, envelope.show_secrets = exchange.id, exchange.node_id, exchange.show_secrets
@@ -184,8 +185,6 @@ class Journal:
         entry.id, entry.node_id = number, self.node_id
         if self.at_broker:
             entry.at_broker = True
-        if isinstance(entry, Exchange):
-            entry.topic_name = self.topic_name
         if self.show_secrets and not isinstance(entry, BrokenTick):
             entry.show_secrets = True
         if self.enabled:
