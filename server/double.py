@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from mockraft.kafka_api.journal.exchange import RequestT as Q
     from mockraft.kafka_api.journal.exchange import ResponseT as A
     from mockraft.server.request_types import Conditions
+    from mockraft.server.stubs.faults.fault import ConnectionMatch
     from mockraft.wire.api_keys import ApiName
     from mockraft.wire.json_form import Json
     from mockraft.wire.kio_entities import KioEntity
@@ -100,8 +101,11 @@ class Double:
         self._known_clock: Clock | None = None
         self._brokers_journals: dict[int, Journal] = {}
         script.faults.double = self
-        script.faults.nodes, script.faults.brokers = self._nodes_now, lambda: self._brokers_journals
-        script.stubs.check = lambda match: match.check_reach(self._nodes_now(), self._brokers_journals)
+        script.stubs.check = script.faults.check = self._check_reach
+
+    def _check_reach(self, match: Match | ConnectionMatch) -> None:
+        """Raise StubError if no request, or connection, can meet the match."""
+        match.check_reach(self._nodes_now(), self._brokers_journals)
 
     def _nodes_now(self) -> Mapping[int, RunningController]:
         """Return the nodes that run: none before a double begins, and after its end."""
@@ -241,7 +245,7 @@ class Double:
             raise TypeError(f"the number of requests comes first: verify(1, {n!r}, …), or None for at least one")
         wanted = match_of(match, fields)
         if isinstance(wanted, Match):
-            wanted.check_reach(self._nodes_now(), self._brokers_journals)
+            self._check_reach(wanted)
         return self._verified(wanted, since, n, at_least, at_most)
 
     def _verified(

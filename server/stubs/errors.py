@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,6 +39,12 @@ class StubError(ValueError):
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return the text for an unknown name, with similar names."""
     return f"there is no {what} {name!r}; {did_you_mean(name, known)}"
+
+
+def check_known(scope: str, expected: object, known: Collection[int], meets: Callable[[int], object]) -> None:
+    """Raise StubError if a condition on nodes or brokers meets none of those that there are, if there are any."""
+    if known and not any(map(meets, known)):
+        raise StubError(f"no {scope} {expected}: there are {sorted(known)}", f"match.{scope}")
 
 
 def read_parameters(kind: type[T], given: Mapping[str, object], what: str) -> T:

@@ -14,7 +14,7 @@ from mockraft.kafka_api.connections import sender, sender_by_client_id
 from mockraft.kafka_api.journal.exchange import no_topic_name
 from mockraft.server.api_modules import MODULES, OF_SIMULATED_BROKERS
 from mockraft.server.stubs.entities import ENTITIES, Selection, TopicName
-from mockraft.server.stubs.errors import StubError, unknown
+from mockraft.server.stubs.errors import StubError, check_known, unknown
 from mockraft.server.stubs.fields import field_path, shown
 from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
 from mockraft.wire import api_keys, messages
@@ -161,10 +161,8 @@ class Match:
                 servers = "a simulated broker" if key in MODULES else "a controller or simulated broker"
                 raise StubError(f"{api_keys.NAMES[key]} is no API of {servers}", "match.api")
         for name, known in (("broker", brokers), ("node", [*nodes, *brokers])):
-            expected = getattr(self, name)
-            is_met = expected is None or not known or any(map(_scope_test(name, expected), known))
-            if not is_met:
-                raise StubError(f"no {name} {shown(expected)}: there are {sorted(known)}", f"match.{name}")
+            if (expected := getattr(self, name)) is not None:
+                check_known(name, shown(expected), known, _scope_test(name, expected))
 
     def is_on_secret(self, path: str) -> bool:
         """Return True if the condition on the field at a path may be on a secret, so that texts do not quote it."""

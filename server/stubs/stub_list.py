@@ -137,11 +137,12 @@ class StubList:
             self.heartbeats.clear()
         self.heartbeats[broker_id] = (now_ms, done)
 
-    def add(self, stub: Stub, *, of_fault: str = "") -> Stub:
-        """Add a stub and return the live one. Raise StubError if its id is taken, or no request can match it.
+    def belong_to(self, fault: str, stubs: Iterable[Stub]) -> None:
+        """Make live stubs those of a fault, by its title: they are never `unused`, as their fault reports that."""
+        self._of_faults |= {each.id: fault for each in stubs}
 
-        One that is `of_fault`, which is the fault's name, is never `unused`: its fault reports that.
-        """
+    def add(self, stub: Stub) -> Stub:
+        """Add a stub and return the live one. Raise StubError if its id is taken, or no request can match it."""
         if stub.id in self._stubs:
             raise StubError(f"there is a stub {stub.id!r} already", "id")
         self.check(stub.match)
@@ -150,8 +151,6 @@ class StubList:
         while not name or name in self._stubs:
             name, number = f"stub-{number}", number + 1
         self._order[name] = self._added
-        if of_fault:
-            self._of_faults[name] = of_fault
         return self._place(replace(stub, id=name))
 
     def replace(self, stub_id: str, stub: Stub) -> Stub:

@@ -8,10 +8,11 @@ from enum import Enum
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
+from mockraft.server.stubs.errors import check_known
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:
-    from mockraft.server.events import Events
+    from mockraft.server.stubs.stub import Stub
     from mockraft.server.stubs.stub_list import StubList
     from mockraft.server.views import BrokerView, QuorumView, RecordLike
     from mockraft.wire.json_form import Json, Tree
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 class _Script(Protocol):
     @property
     def stubs(self) -> StubList: ...
-    @property
-    def events(self) -> Events: ...
 
 
 class _State(Protocol):
@@ -146,10 +145,11 @@ Undo = Callable[[], None]
 
 
 class InForce(NamedTuple):
-    """A preset that is switched on: how to take it back, and how often it took effect so far."""
+    """A preset that is switched on: how to take it back, how often it took effect so far, and its stubs."""
 
     undo: Undo
     fired: Callable[[], int]
+    stubs: Sequence[Stub] = ()
 
 
 SwitchOn: TypeAlias = "Callable[[FaultTarget, Params], Undo | InForce]"
@@ -266,6 +266,13 @@ class ConnectionMatch:
         wanted = ((getattr(self, scope), getattr(client, scope)) for scope in ClientEnd._fields)
         return all(not values or actual in values for values, actual in wanted)
 
+    def check_reach(self, nodes: Collection[int], brokers: Collection[int]) -> None:
+        """Raise StubError, a ValueError, if it names none of these nodes or brokers, if there are any yet."""
+        given = self.to_json()
+        for scope, known in (("broker", brokers), ("node", [*nodes, *brokers])):
+            if scope in given:
+                check_known(scope, given[scope], known, getattr(self, scope).__contains__)
+
     def to_json(self) -> Tree:
         """Return the scopes as JSON, a single value without its list."""
         given = {scope.name: getattr(self, scope.name) for scope in fields(self)}
@@ -343,10 +350,11 @@ class Fault:
         if not grown:
             self.toxicity_now *= share
 
-    def switch_on(self, do: Callable[[], Undo | InForce]) -> None:
-        """Switch on, with what the preset's `on` returns."""
+    def switch_on(self, do: Callable[[], Undo | InForce]) -> InForce:
+        """Switch on, with what the preset's `on` returns, and return how to take it back."""
         done = do()
         self.in_force = done if isinstance(done, InForce) else InForce(done, lambda: 1)
+        return self.in_force
 
     def switch_off(self) -> None:
         """Take back what it did; its count stays."""

@@ -60,8 +60,7 @@ def fetch_scope(double: FaultTarget, params: Params) -> Json:
 def put(double: FaultTarget, *stubs: Stub) -> InForce:
     """Add stubs until they are removed again."""
     stub_list = double.script.stubs
-    fault = double.script.events.cause  # the registry's, while it switches the fault on
-    live = [stub_list.add(each, of_fault=fault() if fault is not None else "a fault") for each in stubs]
+    live = [*map(stub_list.add, stubs)]
 
     def undo() -> None:
         for each in live:
@@ -69,7 +68,7 @@ def put(double: FaultTarget, *stubs: Stub) -> InForce:
             with suppress(KeyError):
                 stub_list.remove(each.id)
 
-    return InForce(undo, lambda: sum(each.call_count for each in live))
+    return InForce(undo, lambda: sum(each.call_count for each in live), live)
 
 
 def answer_waiting(double: FaultTarget) -> None:
@@ -138,14 +137,12 @@ def _fence(double: FaultTarget, params: Params) -> InForce:
     try:
         double.state.fence(params.integer("broker_id"))
         fenced = 1
-    except ValueError:
-        if double.state.brokers():  # else it is not registered yet, and stays fenced when it is
+    except BaseException as error:
+        # Before any broker registers it may still come, and stays fenced then.
+        if not isinstance(error, ValueError) or double.state.brokers():
             held.undo()
             raise
-    except BaseException:
-        held.undo()
-        raise
-    return InForce(held.undo, lambda: held.fired() + fenced)
+    return held._replace(fired=lambda: held.fired() + fenced)
 
 
 def _fail_log_dir(double: FaultTarget, params: Params) -> Callable[[], None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,7 +11,7 @@ from mockraft.server.events import Change, Events
 from mockraft.wire.names import did_you_mean, snake
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.faults.fault import Fault, FaultTarget, Kind
+    from mockraft.server.stubs.faults.fault import ConnectionMatch, Fault, FaultTarget, Kind
     from mockraft.server.stubs.faults.plan import Plan
     from mockraft.wire.json_form import Json, Tree
 
@@ -43,9 +43,8 @@ class Faults:
         self.depends_on_requests = False
         self.next_ms = NEVER_MS
         self.double: FaultTarget | None = None
-        self.nodes: Callable[[], Collection[int]] = tuple
-        self.brokers: Callable[[], Collection[int]] = tuple
-        """Return the controllers, and the simulated brokers that there have been."""
+        self.check: Callable[[ConnectionMatch], None] = lambda match: None
+        """Raises StubError for a match that no connection can meet."""
         self._faults: dict[str, Fault] = {}
         self._wires: list[Wire] = []
         self._made = 0
@@ -262,11 +261,8 @@ class Faults:
         if match and kind.toxic is None:
             raise ValueError(f"match: {kind.name} is no toxic of connections; give its parameters instead")
         params = kind.read(_object(tree, "params"))
-        on_connections, brokers = ConnectionMatch.read(match), self.brokers()
-        for scope, known in (("broker", brokers), ("node", [*self.nodes(), *brokers])):
-            wanted = getattr(on_connections, scope)
-            if wanted and known and not set(wanted) & set(known):
-                raise ValueError(f"match.{scope}: no {scope} {match[scope]!r}: there are {sorted(known)}")
+        on_connections = ConnectionMatch.read(match)
+        self.check(on_connections)
         name, fault_id = _text(tree, "name"), _text(tree, "id") or self._new_id(kind)
         if fault_id in self._faults:
             raise ValueError(f"id={fault_id!r}: there is a fault of this id already")
@@ -319,7 +315,8 @@ class Faults:
         assert double is not None
         before, self.events.cause = self.events.cause, lambda: fault.title
         try:
-            fault.switch_on(lambda: on(double, fault.params))
+            if stubs := fault.switch_on(lambda: on(double, fault.params)).stubs:
+                double.script.stubs.belong_to(fault.title, stubs)
             fault.error = None
         except Exception as error:
             if raises:
