@@ -9,6 +9,9 @@ name of `ENTITIES`, names an entity, and the lists of the two sides with the sam
 A `Selection` finds the selected entities of a request as a tree, `Taken`, which can take them out of the request, so
 that they change nothing, and put their errors into the response to the rest, where the client asked for them. Where one
 value is the whole request (the group of a JoinGroup), the whole request is refused.
+
+`kafka_api.error_responses` pairs lists by hand for errors of whole requests: specs are parsed for stubs only, and not
+while a controller answers.
 """
 
 from __future__ import annotations
