@@ -218,9 +218,9 @@ class Refusal(NamedTuple):
     error_code: int
     message: str | None
 
-    def result(self, kind: type[Struct], listed: Listed, keys: Mapping[str, object]) -> Struct:
-        """Return a result with the error; `keys` are the fields that name the entity."""
-        error = dict(zip(listed.errors, self, strict=False))
+    def result(self, kind: type[Struct], errors: tuple[str, ...], keys: Mapping[str, object]) -> Struct:
+        """Return a result with the error in the fields `errors`; `keys` are the fields that name the entity."""
+        error = dict(zip(errors, self, strict=False))
         unset = {each: value for each, value in _NO_VALUE.items() if each in field_names(kind)}
         made: Callable[..., Struct] = kind
         return made(**error, **unset, **keys)
@@ -266,13 +266,15 @@ class Taken(NamedTuple):
     def _refuse_in(self, results: list[Struct], kind: type[Struct], listed: Listed, refusal: Refusal) -> None:
         keys = {theirs: getattr(self.part, mine) if mine else self.part for mine, theirs in listed.keys}
         same = (at for at, each in enumerate(results) if keys and all(getattr(each, k) == keys[k] for k in keys))
+        # Of a part of which something else is selected the error is within: it has none of its own.
+        errors = () if self.lists else listed.errors
         if (at := next(same, None)) is None:
             at = min(self.place, len(results))
-            results.insert(at, refusal.result(kind, listed, keys))
-        if self.lists or not listed.errors:
-            self._expanded(listed.shape).refuse(results[at], refusal)
+            results.insert(at, refusal.result(kind, errors, keys))
+        if errors:
+            results[at] = refusal.result(kind, errors, keys)
         else:
-            results[at] = refusal.result(kind, listed, keys)
+            self._expanded(listed.shape).refuse(results[at], refusal)
 
     def _expanded(self, shape: Shape) -> Taken:
         """Return the part with all elements of its lists, if all of it is selected."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import partial
-from operator import contains
+from operator import contains, eq
 from typing import Any
 
 from mockraft import Controller
@@ -77,6 +77,19 @@ def test_one_entity_is_taken_out_of_the_request_and_refused(key: int, version: i
     taken.refuse(response, Refusal(error_codes.POLICY_VIOLATION, "not b"))
     read = messages.response(key).read(response.write(version), version)
     assert first_error(read) == error_codes.POLICY_VIOLATION
+
+
+def test_the_error_of_the_only_topic_of_a_group_is_not_the_groups() -> None:
+    asked = {"groups": [{"groupId": "g", "topics": [{"name": "t", "partitionIndexes": [0]}]}]}
+    request = message_from_tree(messages.request(api_keys.OFFSET_FETCH), asked)
+    taken = Selection({"topic": partial(eq, "t")}).of(request, 8, topic_name)
+    assert taken is not None
+    taken.remove()
+    response: Any = messages.response(api_keys.OFFSET_FETCH)()
+    taken.refuse(response, Refusal(error_codes.POLICY_VIOLATION, None))
+    (group,) = response.groups
+    assert group.error_code == error_codes.NONE
+    assert [each.error_code for each in group.topics[0].partitions] == [error_codes.POLICY_VIOLATION]
 
 
 @each_row(
