@@ -16,7 +16,6 @@ from mockraft.cli.broker.options import RunOptions
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import client_security
-from mockraft.cli.run.command import is_live
 from mockraft.kafka_api.options import OptionError, blaming, option
 
 if TYPE_CHECKING:
@@ -28,9 +27,9 @@ STARTS_PER_S = 500
 ABOUT = """Run many simulated brokers on any KRaft controller, mockraft's or Kafka's, in a few processes.
 
 They register, heartbeat and leave as Kafka's brokers do. Up to 100 each replicate the metadata log for themselves; more
-share one replica of it in each process (--replication). A line a second, or a live table in a terminal, says how many
-are registered, fenced and unfenced, how many heartbeats are answered and how fast. Ctrl-C has all of them leave by
-controlled shutdown, a second one stops them at once.
+share one replica of it in each process (--replication). A line a second says how many are registered, fenced and
+unfenced, how many heartbeats are answered and how fast. Ctrl-C has all of them leave by controlled shutdown, a second
+one stops them at once.
 
   mockraft fleet --brokers 1000 --bootstrap-controller 127.0.0.1:9093
   mockraft fleet --brokers 10000 --ramp 30 --for 120 --json run.json --bootstrap-controller …
@@ -75,7 +74,6 @@ class FleetOptions(RunOptions):
         None, help="Seed of ids and of the brokers that a script draws. Default: a new one, shown in the summary."
     )
     json_file: Path | None = option(None, "--json", help="Write the summary with a sample a second to this file.")
-    plain: bool = option(False, help="Plain lines, as without a terminal.")
 
 
 def fleet(options: FleetOptions) -> None:
@@ -109,7 +107,6 @@ def fleet(options: FleetOptions) -> None:
             "command_config": options.command_config and str(options.command_config.absolute()),
         },
         for_s=options.for_s,
-        live=is_live(options.plain),
     )
     with _open_for_writing(options.json_file) as out:
         summary = run_fleet(order)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -15,11 +14,9 @@ from mockraft.brokers.fleet.plan import Action, split_shards
 from mockraft.brokers.fleet.processes import WorkerProcesses
 from mockraft.brokers.fleet.summary import Course, Sample, done_to
 from mockraft.cli.broker.command import IN_THE_CLEAR
-from mockraft.cli.fleet.screen import FleetScreen
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
 from mockraft.wire.client import DisconnectedError
 from mockraft.wire.client_security import ClientSecurity
-from rich.live import Live
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -39,7 +36,6 @@ class FleetOrder:
     processes: int
     options: dict[str, object]
     for_s: float | None
-    live: bool
 
 
 def run_fleet(order: FleetOrder) -> dict[str, Any] | None:
@@ -85,7 +81,7 @@ async def _until_over(order: FleetOrder, workers: WorkerProcesses, course: Cours
     count = len(workers.shards)
     print(f"mockraft fleet: {len(order.racks):,} brokers in {count} process{'es' if count > 1 else ''}")
     await workers.start()
-    show = asyncio.ensure_future(_show(order, workers, course))
+    show = asyncio.ensure_future(_show(workers, course))
     joined = asyncio.ensure_future(workers.join())
     await until_signal(stopped, show, joined, timeout_s=order.for_s)
     await end_tasks(show)
@@ -110,23 +106,12 @@ async def _fetch_cluster_id(order: FleetOrder) -> str | None:
     return None
 
 
-async def _show(order: FleetOrder, workers: WorkerProcesses, course: Course) -> None:
-    """A line a second, or a table in a terminal."""
+async def _show(workers: WorkerProcesses, course: Course) -> None:
+    """Print a line a second."""
     began_s = asyncio.get_running_loop().time()
-    with _table(order, workers, course) if order.live else contextlib.nullcontext() as table:
-        while True:
-            await asyncio.sleep(SAMPLE_S)
-            sample = course.see(workers.figures, asyncio.get_running_loop().time() - began_s)
-            if table is None:
-                print(_line(sample))
-            else:
-                table.refresh()
-
-
-def _table(order: FleetOrder, workers: WorkerProcesses, course: Course) -> Live:
-    where = ",".join(f"{host}:{port}" for host, port in order.bootstrap)
-    screen = FleetScreen(where, len(workers.shards), order.actions, lambda: workers.figures, course)
-    return Live(screen, screen=True, auto_refresh=False, vertical_overflow="crop")
+    while True:
+        await asyncio.sleep(SAMPLE_S)
+        print(_line(course.see(workers.figures, asyncio.get_running_loop().time() - began_s)))
 
 
 def _line(sample: Sample) -> str:
