@@ -47,7 +47,6 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
         "records": Listed("admin.cluster", "Read the metadata log; append records."),
         "state": Listed("admin.control", "Show, save, load, restart or reset the controller."),
         "clock": Listed("admin.control", "Show the clock; advance a virtual one."),
-        "recordings": Listed("admin.recordings", "Record another controller's responses as stubs."),
         "mcp": Listed("mcp.command", "Let an assistant script a controller and write the test (MCP)."),
     },
     "Capture and replay traffic": {

@@ -32,20 +32,7 @@ after the other, and the last one stays.
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatchOptions:
-    """Options that say what stubs made of recorded exchanges match."""
-
-    filters: list[str] | None = option(
-        None, "--filter", metavar="API[,API]", help="Only these APIs, or with ! all others."
-    )
-    only: list[str] | None = option(None, metavar="FIELD", help="Match only this field of requests; repeatable.")
-    ignore: list[str] | None = option(None, metavar="FIELD", help="Do not match this field; repeatable.")
-    any_version: bool = option(False, help="Match requests of every version.")
-    any_client: bool = option(False, help="Match requests of every client id.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(MatchOptions):
+class Options:
     """Options of `mockraft record`."""
 
     out: Path = required(help="The stub file; - for stdout.")
@@ -53,6 +40,13 @@ class Options(MatchOptions):
     port: list[int] | None = option(None, help="The captured controller's port; repeatable. Default: all servers.")
     upstream: str | None = option(None, metavar="HOST:PORT", help="Record from this controller instead.")
     listen: str = option("127.0.0.1:19093", metavar="HOST:PORT", help="With --upstream: address for brokers.")
+    filters: list[str] | None = option(
+        None, "--filter", metavar="API[,API]", help="Only these APIs, or with ! all others."
+    )
+    only: list[str] | None = option(None, metavar="FIELD", help="Match only this field of requests; repeatable.")
+    ignore: list[str] | None = option(None, metavar="FIELD", help="Do not match this field; repeatable.")
+    any_version: bool = option(False, help="Match requests of every version.")
+    any_client: bool = option(False, help="Match requests of every client id.")
     no_repeats_as_scenarios: bool = option(False, help="Keep only the last response to the same request.")
     show_secrets: bool = option(False, help="Keep passwords, keys, tokens and sensitive configs.")
 
