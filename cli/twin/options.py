@@ -47,7 +47,7 @@ def history_of(source: Path, hint: str = "--from") -> History:
 
 def report(history: History, moment: Moment, simulated: int | None = None) -> None:
     """Describe a state on stderr, in one line, and what its source lacks."""
-    lines = [about(history, moment, simulated), *history.notes]
+    lines = [_about(history, moment, simulated), *history.notes]
     if (batch := history.around(moment)) is not None:
         first, last = batch
         states = f"those at {first - 1} and {last}" if first else f"that at {last}"
@@ -57,7 +57,7 @@ def report(history: History, moment: Moment, simulated: int | None = None) -> No
         print(f"mockraft twin: {line}", file=sys.stderr)
 
 
-def about(history: History, moment: Moment, simulated: int | None = None) -> str:
+def _about(history: History, moment: Moment, simulated: int | None = None) -> str:
     """Return the source, point and size of a state, in one line."""
     image = moment.image
     topics = image.topics.by_id.values()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end_without
-from mockraft.cli.twin.options import SOURCE_HELP, about, history_of, report
+from mockraft.cli.twin.options import SOURCE_HELP, history_of, report
 from mockraft.kafka_api.options import OptionError, argument, blaming, option, required
-from mockraft.testing.plan.picture import write_page
 from mockraft.testing.plan.written_test import write_test
 
 if TYPE_CHECKING:
@@ -29,13 +26,12 @@ ABOUT = """Do the steps of a plan on a twin with simulated brokers, in virtual t
 A step is answered as Kafka's controller of that release would answer, by error code and message. Then time passes
 until nothing changes any more. The table has, for each step, how long that took, and the partitions without a leader,
 with fewer in-sync replicas than min.insync.replicas, and under-replicated: the most during the step, and those at its
-end. --html draws them over the virtual time. --save-test keeps state and plan as a pytest test, which fails until the
-plan is safe. Without a plan the state itself is checked.
+end. --save-test keeps state and plan as a pytest test, which fails until the plan is safe. Without a plan the state
+itself is checked.
 
   mockraft twin plan --from controller-data plan.yaml
   mockraft twin plan --from night.pcap --at 1200 plan.json --json
   mockraft twin plan --from controller-data --save-test test_state.py
-  mockraft twin plan --from controller-data plan.yaml --html plan.html
   mockraft twin plan --from controller-data plan.yaml --save-test test_upgrade.py
   mockraft twin plan --from controller-data plan.yaml --save-test src/test/java/example/UpgradeTest.java
 
@@ -77,7 +73,6 @@ class PlanOptions:
     session_timeout_ms: int = option(9_000, lowest=1, help="broker.session.timeout.ms of the controllers.")
     save_test: Path | None = option(None, metavar="FILE", help="Write a pytest test, and its state beside it.")
     overwrite: bool = option(False, help="Let --save-test replace an existing test.")
-    html: Path | None = option(None, metavar="FILE", help="Write a page with a picture.")
     as_json: bool = option(False, "--json", help="As JSON.")
 
 
@@ -87,15 +82,8 @@ def plan(options: PlanOptions) -> None:
     from mockraft.testing.plan import read_plan
     from mockraft.testing.twins import with_registrations
 
-    html, save_test = options.html, options.save_test
+    save_test = options.save_test
     logging.getLogger().addHandler(logging.NullHandler())
-    if html is not None:
-        try:
-            import_module("jinja2")
-        except ModuleNotFoundError as error:
-            end_without("twin plan", error.name, "conformance")
-        if not os.access(html.parent, os.W_OK):  # before the plan, which may take minutes
-            raise OptionError(f"{html.parent}: there is no folder to write to", "--html")
     if save_test is not None and save_test.exists() and not options.overwrite:
         raise OptionError(f"{save_test} exists: replace it and its state with --overwrite", "--save-test")
     try:
@@ -127,9 +115,6 @@ def plan(options: PlanOptions) -> None:
         print(f"mockraft twin plan: wrote {' and '.join(map(str, written))}", file=sys.stderr)
         if not any(map(save_test.match, ("test_*.py", "*_test.py", "*.java"))):
             print(f"mockraft twin plan: pytest collects test_*.py, and not {save_test.name} by itself", file=sys.stderr)
-    if html is not None:
-        with blaming("--html", OSError):
-            write_page(outcome, about(history, moment, simulated), html)
     if not outcome.is_safe:
         # Other errors may have the same exit code: clients look for this line.
         print("mockraft twin plan: the plan is not safe", file=sys.stderr)

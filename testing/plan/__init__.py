@@ -4,7 +4,7 @@
 the controller and by what happens to brokers, and lets time pass until nothing changes any more. `availability` counts
 partitions without a leader, below min.insync.replicas and under-replicated, twice a virtual second. `placement`
 chooses brokers where Kafka leaves the choice to its user. `outcome` is the result: per step the controller's answer,
-the counts, and the records that were written; as a table or JSON. `picture` draws it over the virtual time.
+the counts, and the records that were written; as a table or JSON.
 """
 
 from mockraft.testing.plan.outcome import PlanOutcome, StepOutcome

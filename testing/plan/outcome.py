@@ -23,7 +23,7 @@ class StepOutcome:
     `features` are the levels that it changed, before and after.
 
     `before`, `during` and `after` are partitions that lacked something before it, at any moment of it, and at its end;
-    `changes` what they lacked from so many seconds after its beginning on. The next step began after `lasted` seconds.
+    `changes` what they lacked from so many seconds after its beginning on.
     `reassignments` are those in progress at its end, as text.
     """
 
@@ -35,7 +35,6 @@ class StepOutcome:
     during: Availability
     after: Availability
     changes: list[tuple[float, Availability]] = field(repr=False)
-    lasted: float
     records: list[LogRecord] = field(repr=False)
     reassignments: tuple[str, ...] = ()
 

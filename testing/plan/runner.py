@@ -126,7 +126,6 @@ class _Run:
             during=self._during,
             after=self._after,
             changes=self._changes,
-            lasted=(self._clock.now_ms() - self._began_ms) / 1000,
             records=[each for each in self._controller.state.metadata_log(self._start) if each.type != _IDLE],
             reassignments=reassignments(self._running.controller),
         )

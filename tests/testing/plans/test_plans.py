@@ -1,7 +1,6 @@
 """Plans on twins, in virtual time."""
 
 import logging
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from mockraft import Controller, SyncController
 from mockraft.releases import release
 from mockraft.testing.plan import PlanError, PlanOutcome, read_plan, steps_of
-from mockraft.testing.plan.picture import write_page
 
 from ...rows import each_row
 
@@ -277,7 +275,7 @@ def test_the_table_names_the_step_that_breaks(twin: SyncController) -> None:
     assert outcome.to_json()["steps"][1]["offline"] == [1, 1]  # type: ignore[index,call-overload]
 
 
-def test_what_was_unusable_before_the_plan_is_not_safe_at_its_end(twin: SyncController, tmp_path: Path) -> None:
+def test_what_was_unusable_before_the_plan_is_not_safe_at_its_end(twin: SyncController) -> None:
     assert (str(outcome_of(twin)), outcome_of(twin).is_safe) == ("no partition is offline or under min ISR", True)
     outcome_of(twin, {"lose": [2]})
     state, waited, back = outcome_of(twin), outcome_of(twin, {"wait": 1}), outcome_of(twin, {"start": [2]})
@@ -285,40 +283,16 @@ def test_what_was_unusable_before_the_plan_is_not_safe_at_its_end(twin: SyncCont
     assert str(state) == "at the end: offline: single-0; under min ISR: strict-0"
     assert state.to_json()["atTheEnd"] == {"offline": ["single-0"], "underMinIsr": ["strict-0"]}
     assert waited.steps[0].breaks == ""
-    write_page(state, "the state", tmp_path / "plan.html")
-    assert "At the end offline: single-0" in (tmp_path / "plan.html").read_text()
 
 
 def test_changes_are_those_of_the_virtual_time(twin: SyncController) -> None:
     lost, waited = outcome_of(twin, {"lose": [2]}, {"wait": 30}).steps
     (change,) = lost.changes
     assert change == (lost.seconds, lost.after)
-    assert lost.seconds + 13 <= lost.lasted < 30
-    assert (waited.changes, waited.lasted >= 30) == ([], True)
+    assert waited.changes == []
     assert lost.to_json()["changes"] == [
         {"seconds": lost.seconds, "offline": 1, "underMinIsr": 1, "underReplicated": 3}
     ]
-
-
-def test_the_page_draws_what_partitions_lack(twin: SyncController, tmp_path: Path) -> None:
-    outcome = outcome_of(twin, {"wait": 60}, {"lose": [2]}, {"start": [2, 9]})
-    write_page(outcome, "a <twin>", tmp_path / "plan.html")
-    page = (tmp_path / "plan.html").read_text()
-    assert "a &lt;twin&gt;" in page
-    assert "Step 2 breaks partitions, step 3 is refused." in page
-    found = re.findall(r'"bar (\w+)" style="left: (.+)%; width: (.+)%; height: (.+)%" title="(.+)"', page)
-    assert [(kind, text.partition(" from ")[0]) for kind, *_, text in found if kind != "less"] == [
-        ("bad", "1 offline"),
-        ("warn", "1 under min ISR"),
-    ]
-    offline = found[0]
-    _, lost, back = outcome.steps
-    total = sum(each.lasted for each in outcome.steps)
-    began = outcome.steps[0].lasted + lost.seconds
-    assert float(offline[1]) == pytest.approx(100 * began / total, abs=0.01)
-    ended = outcome.steps[0].lasted + lost.lasted + next(at for at, each in back.changes if not each.offline)
-    assert float(offline[2]) == pytest.approx(100 * (ended - began) / total, abs=0.01)
-    assert offline[4].endswith(": single-0")
 
 
 @each_row(
