@@ -156,7 +156,7 @@ generate: .venv/ready  ## wire/messages and wire/records out of schemas_json, ty
 	@.venv/bin/python -m tools.sync_types
 	@.venv/bin/python -m tools.pages serve-options
 
-clients: .venv/ready  ## clients/openapi.json, the Go client generated from it, methods for faults of both clients
+clients: .venv/ready  ## clients/openapi.json, the Go client generated from it, methods for faults, of Python too
 	@.venv/bin/python -m mockraft.server.admin >clients/openapi.json
 	@.venv/bin/python -m tools.client_faults
 	@cd clients/go && go generate ./...

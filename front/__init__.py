@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mockraft.server.verification import WaitTimeoutError
     from mockraft.testing.broker import SimulatedBroker, SyncSimulatedBroker
     from mockraft.testing.controller import AwaitedController, Controller, SyncController
-    from mockraft.testing.faults import FaultKind
+    from mockraft.testing.fault_methods import FaultKind
     from mockraft.testing.quorum import Quorum, SyncQuorum
     from mockraft.wire.api_keys import ApiName
     from mockraft.wire.error_codes import ErrorName
@@ -57,7 +57,7 @@ _NAMES = {
     "brokers.lifecycle": ("BrokerState",),
     "testing.broker": ("SimulatedBroker", "SyncSimulatedBroker"),
     "testing.controller": ("AwaitedController", "Controller", "SyncController"),
-    "testing.faults": ("FaultKind",),
+    "testing.fault_methods": ("FaultKind",),
     "testing.quorum": ("Quorum", "SyncQuorum"),
     "kafka_api.clock": ("VirtualClock",),
     "server.controller.settings.policies": ("AlteredConfigs", "NewTopic"),

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple, Unpack
 from mockraft.kafka_api.journal import VerificationError
 from mockraft.server.double import Double
 from mockraft.server.state.state import State
-from mockraft.testing.faults import ControllerFaults, SwitchedOn
+from mockraft.testing.faults import ControllerFaults
+from mockraft.testing.switched_on import SwitchedOn
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -7,21 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from mockraft import Controller, Quorum, SimulatedBroker, SyncQuorum, SyncSimulatedBroker
 from mockraft.brokers.config import BrokerConfig
 from mockraft.server.config import ControllerConfig
-from mockraft.server.stubs.faults.fault import REQUIRED
-from mockraft.server.stubs.faults.presets import KINDS
 from mockraft.server.stubs.match import Match
-from mockraft.testing.faults import ControllerFaults, FaultKind
 from mockraft.testing.options import BrokerOptions, ConfigOptions
-
-from tools import sync_types
-
-from ..rows import each_row
 
 SNIPPET = """
 import copy
@@ -127,25 +119,9 @@ def test_typed_options_are_the_fields_of_the_configs() -> None:
     assert set(BrokerOptions.__annotations__) == of_the_broker | of_the_files
 
 
-@each_row("kind", list(KINDS))
-def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
-    _, *parameters, _ = inspect.signature(getattr(ControllerFaults, kind)).parameters.values()
-    found = {each.name: each.default for each in parameters}
-    wanted = {
-        each.name: inspect.Parameter.empty if each.default is REQUIRED else each.default
-        for each in KINDS[kind].parameters
-    }
-    assert found == wanted
-
-
-def test_kinds_of_faults_and_conditions_of_matches_have_a_type() -> None:
-    assert list(get_args(FaultKind)) == list(KINDS)
+def test_conditions_of_matches_have_a_type() -> None:
     declared = Path(__file__).parents[2].joinpath("server", "request_types.pyi").read_text()
     assert [each.name for each in dataclasses.fields(Match) if f"    {each.name}: " not in declared] == ["api"]
-
-
-def test_types_of_the_blocking_classes_are_generated_from_the_asynchronous_ones() -> None:
-    assert sync_types.FILE.read_text() == sync_types.generated()
 
 
 def test_blocking_methods_keep_signature_and_docstring() -> None:
