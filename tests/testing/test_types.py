@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller, Quorum, SimulatedBroker, SyncQuorum, SyncSimulatedBroker
-from mockraft.brokers.config import BrokerConfig
-from mockraft.server.config import ControllerConfig
 from mockraft.server.stubs.match import Match
-from mockraft.testing.options import BrokerOptions, ConfigOptions
 
 SNIPPET = """
 import copy
@@ -107,16 +104,6 @@ def test_names_fields_options_and_faults_are_checked(checker: str, tmp_path: Pat
     errors = {int(each[1]) for each in found}
     expected = {number for number, line in enumerate(SNIPPET.splitlines(), 1) if line.endswith("# error")}
     assert errors == expected, checked.stdout + checked.stderr
-
-
-def test_typed_options_are_the_fields_of_the_configs() -> None:
-    of_the_controller = {field.name for field in dataclasses.fields(ControllerConfig)}
-    of_the_test = {"as_version", "profile", "schemas", "state", "twin_of", "twin_at"}
-    assert set(ConfigOptions.__annotations__) - of_the_test == of_the_controller
-    drawn = {"broker_id", "cluster_id", "bootstrap", "incarnation_id", "metadata_directory_id", "listeners"}
-    of_the_broker = {field.name for field in dataclasses.fields(BrokerConfig)} - drawn
-    of_the_files = {"seed", "metadata_log_dir", "format_missing", "log_dir_paths", "host", "port"}
-    assert set(BrokerOptions.__annotations__) == of_the_broker | of_the_files
 
 
 def test_conditions_of_matches_have_a_type() -> None:
