@@ -14,8 +14,8 @@ from mockraft.conformance.requests import request
 from mockraft.conformance.target import look_up
 
 from ..rows import each_row
-from .cli import completed as mockraft
-from .cli import invoke, one_line
+from .cli import invoke as mockraft
+from .cli import one_line
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_an_area_is_run_and_summed_up(bootstrap: str, tmp_path: Path) -> None:
     files = {kind: tmp_path / f"run.{kind}" for kind in ("json", "junit", "html")}
     options = [text for kind, path in files.items() for text in (f"--{kind}", str(path))]
     done = mockraft("conformance", "--bootstrap", bootstrap, "--area", "scram", "--area", "acls", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.exit_code == 0, done.output
     assert "0 failed" in done.stdout
     assert "scram" in done.stdout
     assert [verdict["area"] for verdict in json.loads(files["json"].read_text())["verdicts"]].count("acls") == 3
@@ -38,7 +38,7 @@ def test_an_area_is_run_and_summed_up(bootstrap: str, tmp_path: Path) -> None:
 def test_a_level_is_run_and_summed_up_for_publication(bootstrap: str, tmp_path: Path) -> None:
     page = tmp_path / "result.md"
     done = mockraft("conformance", "--bootstrap", bootstrap, "--level", "core", "--area", "log", "--summary", str(page))
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.exit_code == 0, done.output
     assert "| Level | core: brokers run on it" in page.read_text()
     assert "| Failed | 0 |" in page.read_text()
     listed = mockraft("conformance", "--list", "--level", "core", "--area", "log").stdout
@@ -49,13 +49,13 @@ def test_a_level_is_run_and_summed_up_for_publication(bootstrap: str, tmp_path: 
 def test_a_kept_run_and_a_living_controller_are_compared_with(bootstrap: str, tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     again = ("conformance", "--bootstrap", bootstrap, "--area", "producer ids")
-    assert mockraft(*again, "--json", str(kept)).returncode == 0
+    assert mockraft(*again, "--json", str(kept)).exit_code == 0
     tree = json.loads(kept.read_text())
     tree["target"] = "elsewhere:1"
     tree["verdicts"][0]["outcome"] = "failed"
     kept.write_text(json.dumps(tree))
     done = mockraft(*again, "--against", str(kept))
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert "1 of 5 cases have another verdict on elsewhere:1" in done.stdout
     assert f"0 of 5 cases have another verdict on {bootstrap}" in mockraft(*again, "--against", bootstrap).stdout
     assert "0 of 5 cases have another verdict on kafka-4.3.1" in mockraft(*again, "--against", "kafka-4.3.1").stdout
@@ -75,14 +75,14 @@ def test_failure_is_printed_with_its_reproduction_command() -> None:
         only = ("--only", "the configs of a new topic are told")
         done = mockraft("conformance", "--bootstrap", controller.bootstrap, *only)
         again = f"again: mockraft conformance --bootstrap {controller.bootstrap} --only"
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "cleanup.policy: value should be 'delete', is 'compact'" in done.stdout
     assert again in done.stdout
 
 
 def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
     done = mockraft("conformance", "--bootstrap", bootstrap, "--cluster-id", "another")
-    assert done.returncode == 6
+    assert done.exit_code == 6
     assert "INCONSISTENT_CLUSTER_ID; cluster id another" in done.stderr
 
 
@@ -100,7 +100,7 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
     ],
 )
 def test_a_bad_call_gets_advice(options: tuple[str, ...], code: int, expected: str) -> None:
-    done = invoke("conformance", *options)
+    done = mockraft("conformance", *options)
     assert done.exit_code == code
     assert expected in one_line(done.stderr)
 
@@ -108,7 +108,7 @@ def test_a_bad_call_gets_advice(options: tuple[str, ...], code: int, expected: s
 def test_cases_are_listed_without_a_controller() -> None:
     texts = ("exists", "negative broker id", "isolation level of shares", "no number is written")
     done = mockraft("conformance", "--list", *(option for text in texts for option in ("--only", text)))
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert "a topic that exists is refused  [must, ReplicationControlManagerTest.testCreateTopics]" in done.stdout
     assert "a negative broker id may register  [quirk," in done.stdout
     assert "isolation level of shares of a group can be set  [should, GroupConfig, since Kafka 4.1]" in done.stdout

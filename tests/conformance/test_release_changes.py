@@ -16,7 +16,7 @@ from mockraft.releases.changes import Change
 from tools.pages.marked_text import marked
 from tools.pages.release_changes import as_markdown
 
-from ..cli.cli import completed as mockraft
+from ..cli.cli import invoke as mockraft
 from ..rows import each_row
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "evidence" / "release-changes.md"
@@ -92,7 +92,7 @@ def test_the_older_release_comes_first(old: str, new: str) -> None:
 
 def test_the_command_prints_text_and_json() -> None:
     printed = mockraft("conformance", "diff", "3.9", "4.0")
-    assert printed.returncode == 0
+    assert printed.exit_code == 0
     lines = printed.stdout.splitlines()
     assert lines[0].startswith("What the controller of Kafka 4.0 does differently from that of Kafka 3.9")
     titles = [line.partition(" (")[0] for line in lines[1:] if line and not line.startswith(" ")]
@@ -136,5 +136,5 @@ def test_one_kind_of_changes_can_be_chosen(kind: str, other: str) -> None:
 )
 def test_misuse_has_exit_code_2(arguments: tuple[str, ...], complaint: str) -> None:
     refused = mockraft("conformance", "diff", *arguments)
-    assert refused.returncode == 2
+    assert refused.exit_code == 2
     assert complaint in refused.stderr

@@ -115,12 +115,12 @@ def test_carries_on_from_its_data_directory(tmp_path: Path) -> None:
         assert controller.call(lambda: controller.running.controller.log.end_offset) > end
 
 
-def test_a_virtual_hour_at_once_fences_no_broker_and_the_log_outlives_an_earlier_clock(tmp_path: Path) -> None:
+def test_ten_virtual_minutes_at_once_fence_no_broker_and_the_log_outlives_an_earlier_clock(tmp_path: Path) -> None:
     for now_ms in (1_700_000_000_000, 1_700_000_000_000 - 3_600_000):
         options: dict[str, Any] = {"brokers": 1, "data_dir": tmp_path, "metadata_max_idle_interval_ms": 60_000}
         with Controller.sync(clock=VirtualClock(now_ms), **options) as controller:
-            controller.advance(3_600_000)
-            assert controller.now_ms >= now_ms + 3_600_000
+            controller.advance(600_000)
+            assert controller.now_ms >= now_ms + 600_000
             assert [broker.fenced for broker in controller.state.brokers()] == [False]
             fenced = [record for record in controller.state.metadata_log() if record.type == "FenceBrokerRecord"]
             assert fenced == []

@@ -9,6 +9,7 @@ from mockraft.releases import SUPPORTED
 from tools.matrix import captured, controllers, page
 from tools.pages.marked_text import marked
 
+from ...budgets import soak
 from ...rows import each_row
 
 pytestmark = pytest.mark.one_python
@@ -35,6 +36,7 @@ def test_controllers_were_compared_with_the_kept_runs_and_equal_them(row: contro
     assert row["differing"] == []
 
 
+@soak
 @each_row("row", captured.read())
 def test_captures_of_real_clusters_are_decoded_as_tshark_and_kio_do(row: captured.Row) -> None:
     judged = captured.judge(captured.capture_of(row["kafka"]), row["ports"])

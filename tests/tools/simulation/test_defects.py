@@ -246,7 +246,7 @@ DEFECTS_ON_DISK: list[tuple[Any, str, Any, str, int]] = [
 """The same, with a data directory: a power cut shows them."""
 
 
-@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), sample(DEFECTS, 5))
+@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), sample(DEFECTS, 3))
 def test_a_defect_violates_its_invariant(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, broken: Any, invariant: str, seed: int
 ) -> None:
@@ -255,7 +255,7 @@ def test_a_defect_violates_its_invariant(
     assert any(each is not None and each.invariant == invariant for each in found)
 
 
-@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), sample(DEFECTS_ON_DISK, 2))
+@pytest.mark.parametrize(("owner", "name", "broken", "invariant", "seed"), sample(DEFECTS_ON_DISK, 1))
 def test_a_defect_of_the_disk_violates_its_invariant(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, owner: Any, name: str, broken: Any, invariant: str, seed: int
 ) -> None:
