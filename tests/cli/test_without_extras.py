@@ -24,8 +24,6 @@ LIGHT = f"import sys; sys.modules.update(dict.fromkeys({MISSING})); from mockraf
     ("command", "extra"),
     [
         (f"replay --capture {CAPTURE} --bootstrap 127.0.0.1:1", "captures"),
-        (f"record --capture {CAPTURE} --out -", "captures"),
-        (f"serve-capture --capture {CAPTURE} --listen 127.0.0.1:0", "captures"),
         ("serve --port 0 --admin-port 0", "admin"),
         ("serve --port 0 --stubs stubs.yaml", "admin"),
         ("stubs load stubs.yaml", "admin"),

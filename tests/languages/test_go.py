@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ..budgets import SOAKS
 from .tools import ROOT, copied, run
 
 pytestmark = [pytest.mark.languages, pytest.mark.timeout(900)]
@@ -21,6 +22,7 @@ def test_the_generated_go_client_is_current(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("module", "tests"), [("clients/go", 13), ("examples/go", 1)])
 def test_the_tests_of_a_go_module_pass(module: str, tests: int) -> None:
     assert run(ROOT / module, "gofmt", "-l", ".", package="golang-go") == ""
-    run(ROOT / module, "go", "vet", "./...", package="golang-go")
+    if SOAKS:  # go test has the main rules of go vet
+        run(ROOT / module, "go", "vet", "./...", package="golang-go")
     output = run(ROOT / module, "go", "test", "-count=1", "-v", "./...", package="golang-go")
     assert output.count("--- PASS") == tests
