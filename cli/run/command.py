@@ -25,12 +25,10 @@ from rich.console import Console
 from rich.live import Live
 
 if TYPE_CHECKING:
-    from mockraft.cli.run.picture import Picture, Watch
     from mockraft.server.running import RunningController
 
 DEFAULT_PORT = 9093
 REDRAW_S = 0.5
-PLAIN_EVERY_S = 5
 PLAIN_POLL_S = 0.05
 SHUTDOWN_MS = 5_000
 
@@ -73,7 +71,6 @@ def is_live(plain: bool) -> bool:
 async def _run(options: Options, rng: random.Random) -> int:
     """Run until a signal or the time is over; gives the exit code."""
     from mockraft.brokers.fleet.fleet import start_brokers
-    from mockraft.cli.run.picture import Watch
 
     try:
         running = await _start_controller(options, rng)
@@ -81,7 +78,7 @@ async def _run(options: Options, rng: random.Random) -> int:
         where = f"{options.host}:{options.port}" if options.port is not None else f"any port of {options.host}"
         print(f"mockraft run: cannot listen on {where}: {error.strerror}", file=sys.stderr)
         return ExitCode.CANNOT_LISTEN
-    watch = Watch(running)
+    started_ms = running.clock.now_ms()
     address = (running.config.voter_host, running.config.voter_port)
     with stop_on_signals() as stopped:
         cluster_id = running.config.cluster_id
@@ -93,13 +90,13 @@ async def _run(options: Options, rng: random.Random) -> int:
             rng=rng,
             client_port=0,
         )
-        show = asyncio.ensure_future(_show_live(watch) if is_live(options.plain) else _show_plain(watch))
+        show = asyncio.ensure_future((_show_live if is_live(options.plain) else _show_plain)(running, started_ms))
         await until_signal(stopped, show, timeout_s=options.for_s)
         await end_tasks(show)
         await fleet.shut_down(SHUTDOWN_MS)
+    up_s = (running.clock.now_ms() - started_ms) / 1000
     await running.stop()
     left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
-    up_s = watch.picture().up_ms / 1000
     print(f"stopped after {up_s:.1f} s; {left} of {len(fleet.brokers)} brokers left by controlled shutdown")
     return 0
 
@@ -123,45 +120,37 @@ async def _start_controller(options: Options, rng: random.Random) -> RunningCont
         return await RunningController.start(dataclasses.replace(config, port=0), rng=rng)
 
 
-async def _show_live(watch: Watch) -> None:
-    from mockraft.cli.run.screen import Screen
+async def _show_live(running: RunningController, started_ms: int) -> None:
+    from mockraft.cli.run.screen import Moment, Screen
 
     # The alternate screen is redrawn in place: nothing scrolls and nothing flickers.
     with Live(console=Console(), screen=True, auto_refresh=False, vertical_overflow="crop") as shown:
         while True:
-            shown.update(Screen(watch.picture()), refresh=True)
+            shown.update(Screen(Moment.of(running, started_ms)), refresh=True)
             await asyncio.sleep(REDRAW_S)
 
 
-async def _show_plain(watch: Watch) -> None:
-    """One line for each change of a broker's state, and one with the figures now and then."""
-    picture = watch.picture()
+async def _show_plain(running: RunningController, started_ms: int) -> None:
+    """Print a line for each change of a broker's state."""
+    from mockraft.cli.run.screen import Moment, clients_of, state_of
+
+    moment = Moment.of(running, started_ms)
     print(
-        f"mockraft running bootstrap={picture.bootstrap} cluster_id={picture.cluster_id} "
-        f"metadata.version={picture.metadata_version}"
+        f"mockraft running bootstrap={moment.bootstrap} cluster_id={moment.cluster_id} "
+        f"metadata.version={moment.metadata_version}"
     )
     states: dict[int, str] = {}
-    shown_ms = 0
     while True:
-        picture = watch.picture()
-        for row in picture.brokers:
-            if states.get(row.broker_id) != row.state:
-                states[row.broker_id] = row.state
-                fenced = "fenced" if row.fenced else "unfenced"
+        moment = Moment.of(running, started_ms)
+        for broker in moment.brokers:
+            state = f"{state_of(broker)}, {'fenced' if broker.fenced else 'unfenced'}"
+            if states.get(broker.broker_id) != state:
+                states[broker.broker_id] = state
                 print(
-                    f"{picture.up_ms / 1000:6.1f} s  broker {row.broker_id}: {row.state}, {fenced}, "
-                    f"epoch {row.broker_epoch}, clients at {row.clients}"
+                    f"{moment.up_ms / 1000:6.1f} s  broker {broker.broker_id}: {state}, epoch {broker.epoch}, "
+                    f"clients at {clients_of(broker)}"
                 )
-        if picture.up_ms - shown_ms >= PLAIN_EVERY_S * 1000:
-            shown_ms = picture.up_ms
-            print(f"{picture.up_ms / 1000:6.1f} s  {_figures(picture)}")
         await asyncio.sleep(PLAIN_POLL_S)
-
-
-def _figures(picture: Picture) -> str:
-    fenced = sum(row.fenced for row in picture.brokers)
-    rates = ", ".join(f"{name} {rate:.1f}/s" for name, rate in picture.rates.items() if rate)
-    return f"high watermark {picture.high_watermark}, {len(picture.brokers)} brokers, {fenced} fenced; {rates}"
 
 
 COMMANDS = {"run": Command("run", run, RUN_ABOUT)}

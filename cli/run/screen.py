@@ -1,50 +1,112 @@
-"""The screen of `mockraft run`: a picture in, something Rich can draw out. No state, no clock."""
+"""The screen of `mockraft run`: a moment of a controller in, something Rich can draw out."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shutil import which
+from typing import NamedTuple
 
-from mockraft.cli.run.picture import BrokerRow, Line, Picture
+from mockraft.kafka_api.journal import Entry
+from mockraft.kafka_api.journal.lines import EntryText, entry_text
+from mockraft.releases import metadata_version
+from mockraft.server.running import RunningController
+from mockraft.server.state.state import State
+from mockraft.server.views import BrokerView
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-WIDE = 104
 MEDIUM = 84
+ENTRIES_SHOWN = 300
+"""Number of newest entries of the journal from which lines are made."""
 LINES_MIN = 2
-_STATE_STYLES = {
-    "running": "green",
-    "starting": "yellow",
-    "recovery": "yellow",
-    "leaving": "yellow",
-    "left": "dim",
-    "gone": "red",
-}
+
+_STATE_STYLES = {"running": "green", "starting": "yellow", "leaving": "yellow", "left": "dim", "gone": "red"}
+
+
+class Moment(NamedTuple):
+    """Figures of a controller on the screen; `up_ms` is the time since its start, `journal` has its newest lines."""
+
+    cluster_id: str
+    bootstrap: str
+    metadata_version: str
+    epoch: int
+    high_watermark: int
+    topics: int
+    up_ms: int
+    now_ms: int
+    brokers: Sequence[BrokerView]
+    journal: Sequence[str]
+
+    @classmethod
+    def of(cls, running: RunningController, started_ms: int) -> Moment:
+        """Return how a controller is now."""
+        controller, now_ms = running.controller, running.clock.now_ms()
+        level = controller.image.metadata_version
+        return cls(
+            cluster_id=running.config.cluster_id,
+            bootstrap=running.bootstrap,
+            metadata_version=f"{metadata_version(level).name} ({level})" if level else "none",
+            epoch=controller.raft.epoch,
+            high_watermark=controller.log.high_watermark,
+            topics=len(controller.image.topics.by_id),
+            up_ms=now_ms - started_ms,
+            now_ms=now_ms,
+            brokers=State(lambda: {running.config.node_id: running}).brokers(),
+            journal=journal_lines(running.node.journal.entries[-ENTRIES_SHOWN:]),
+        )
+
+
+def journal_lines(entries: Iterable[Entry]) -> list[str]:
+    """Return lines of the journal, equal ones as one with their number, at the place of the last."""
+    newest: dict[object, tuple[int, EntryText]] = {}
+    for text in map(entry_text, entries):
+        key = (text.stream, text.kind)
+        count, _ = newest.pop(key, (0, None))
+        newest[key] = (count + 1, text)
+    lines = []
+    for count, text in newest.values():
+        at = time.strftime("%H:%M:%S", time.localtime(text.at_ms / 1000)) + f".{text.at_ms % 1000:03}"
+        what = " ".join(text.what.split()[:2]) if text.kind else text.what
+        times = f"  ×{count}" if count > 1 else ""
+        lines.append(f"{at}  {text.who.partition(',')[0]:<10}  {what:<24}  {text.outcome}{times}")
+    return lines
+
+
+def state_of(broker: BrokerView) -> str:
+    """Return a broker's state in a word; one whose session ended without a controlled shutdown is gone."""
+    if broker.in_controlled_shutdown:
+        return "left" if broker.fenced else "leaving"
+    if not broker.fenced:
+        return "running"
+    return "gone" if broker.last_contact_ms is None else "starting"
+
+
+def clients_of(broker: BrokerView) -> str:
+    """Return the first listener that a broker advertises, as host:port."""
+    return next((f"{each.host}:{each.port}" for each in broker.listeners), "-")
 
 
 class Screen:
-    """A picture laid out for whatever width and height the terminal has when it is drawn."""
+    """A moment laid out for whatever width and height the terminal has when it is drawn."""
 
-    def __init__(self, picture: Picture) -> None:
-        self.picture = picture
+    def __init__(self, moment: Moment) -> None:
+        self._moment = moment
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, height = options.max_width, options.height or console.size.height
-        top: list[RenderableType] = [
-            _header(self.picture, width),
-            Text(),
-            _brokers(self.picture.brokers, width),
-            Text(),
-        ]
-        bottom: list[RenderableType] = [Text(), _hints(self.picture, width)]
+        moment = self._moment
+        top: list[RenderableType] = [_header(moment, width), Text(), _brokers(moment, width), Text()]
+        bottom: list[RenderableType] = [Text(), _hints(moment, width)]
         used = sum(len(console.render_lines(part, options.update(height=None))) for part in (*top, *bottom))
-        room = max(LINES_MIN, height - used - 3)
-        yield Padding(Group(*top, _journal(self.picture, room, width), *bottom), (0, 1))
+        room = max(LINES_MIN, height - used - 1)
+        lines = [*moment.journal[-room:], *[""] * (room - len(moment.journal))]
+        journal = Text("\n".join(lines), style="dim", no_wrap=True, overflow="ellipsis")
+        yield Padding(Group(*top, journal, *bottom), (0, 1))
 
 
 def clock_text(ms: int) -> str:
@@ -54,111 +116,66 @@ def clock_text(ms: int) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def age_text(ms: int | None) -> str:
-    """Return an age as a short text."""
-    if ms is None:
-        return "never"
-    return f"{ms / 1000:.1f} s" if ms < 60_000 else clock_text(ms)
-
-
-def _header(picture: Picture, width: int) -> RenderableType:
+def _header(moment: Moment, width: int) -> RenderableType:
     title = Table.grid(expand=True)
     title.add_column(ratio=1)
     title.add_column(justify="right")
-    title.add_row(Text("mockraft", style="bold cyan"), Text(f"up {clock_text(picture.up_ms)}", style="dim"))
+    title.add_row(Text("mockraft", style="bold cyan"), Text(f"up {clock_text(moment.up_ms)}", style="dim"))
     facts = (
-        ("bootstrap", picture.bootstrap),
-        ("cluster id", picture.cluster_id),
-        ("metadata.version", picture.metadata_version),
-        ("epoch", str(picture.leader_epoch)),
-        ("high watermark", str(picture.high_watermark)),
-        ("topics", str(picture.topics)),
+        ("bootstrap", moment.bootstrap),
+        ("cluster id", moment.cluster_id),
+        ("metadata.version", moment.metadata_version),
+        ("epoch", str(moment.epoch)),
+        ("high watermark", str(moment.high_watermark)),
+        ("topics", str(moment.topics)),
     )
     columns = 3 if width >= MEDIUM else 2
     grid = Table.grid(padding=(0, 2, 0, 0))
     for row in range(0, len(facts), columns):
         cells: list[Text] = []
         for label, value in facts[row : row + columns]:
-            cells += [
-                Text(label, style="dim"),
-                Text(value, style="bold" if label == "bootstrap" else "", overflow="fold"),
-            ]
+            style = "bold" if label == "bootstrap" else ""
+            cells += [Text(label, style="dim"), Text(value, style=style, overflow="fold")]
         grid.add_row(*cells)
     return Group(title, grid)
 
 
-def _brokers(rows: Sequence[BrokerRow], width: int) -> RenderableType:
+def _brokers(moment: Moment, width: int) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("broker", justify="right", no_wrap=True)
-    table.add_column("state", min_width=9, no_wrap=True)
-    table.add_column("fenced", min_width=6, no_wrap=True)
-    for name in ("epoch", "dirs", "heartbeat", "per s", "log end", "lag"):
-        table.add_column(name, justify="right", min_width=len(name), no_wrap=True)
-    if width >= WIDE:
-        table.add_column("clients", min_width=15, no_wrap=True)
-    if width >= MEDIUM:
-        table.add_column("incarnation", min_width=9, no_wrap=True)
-    for row in rows:
-        dirs = f"{row.log_dirs - row.offline_dirs}/{row.log_dirs}" if row.offline_dirs else str(row.log_dirs)
-        cells: list[str | Text] = [
-            Text(str(row.broker_id), style="bold"),
-            Text(row.state, style=_STATE_STYLES.get(row.state, "")),
-            Text("yes", style="yellow") if row.fenced else Text("no", style="dim"),
-            str(row.broker_epoch),
-            Text(dirs, style="red" if row.offline_dirs else ""),
-            Text(age_text(row.heartbeat_age_ms), style="red" if row.state == "gone" else ""),
-            f"{row.heartbeats_per_s:.1f}",
-            "-" if row.metadata_offset is None else str(row.metadata_offset),
-            "-" if row.lag is None else str(row.lag),
+    names = ["broker", "state", "epoch", "dirs", "contact", "lag", "clients"]
+    for name in names if width < MEDIUM else [*names, "incarnation"]:
+        is_text = name in ("state", "clients", "incarnation")
+        table.add_column(name, justify="left" if is_text else "right", min_width=9 if is_text else 3, no_wrap=True)
+    for broker in moment.brokers:
+        state, offline = state_of(broker), sum(each.state == "offline" for each in broker.log_dirs)
+        dirs, contact_ms = len(broker.log_dirs), broker.last_contact_ms
+        cells = [
+            Text(str(broker.broker_id), style="bold"),
+            Text(state, style=_STATE_STYLES[state]),
+            Text(str(broker.epoch)),
+            Text(f"{dirs - offline}/{dirs}" if offline else str(dirs), style="red" if offline else ""),
+            Text("-" if contact_ms is None else f"{(moment.now_ms - contact_ms) / 1000:.1f} s"),
+            Text("-" if broker.lag is None else str(broker.lag)),
+            Text(clients_of(broker)),
+            Text(broker.incarnation_id[:8] + "…", style="dim"),
         ]
-        if width >= WIDE:
-            cells.append(row.clients)
-        if width >= MEDIUM:
-            cells.append(Text(row.incarnation[:8] + "…", style="dim"))
-        table.add_row(*cells)
-    if not rows:
+        table.add_row(*cells[: len(table.columns)])
+    if not moment.brokers:
         table.add_row("-", Text("nobody yet", style="dim"))
     return table
 
 
-def _journal(picture: Picture, room: int, width: int) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("time", no_wrap=True, min_width=12)
-    table.add_column("request", no_wrap=True, min_width=min(26, width // 4))
-    table.add_column("from", no_wrap=True, min_width=10)
-    table.add_column("answer", no_wrap=True, overflow="ellipsis")
-    table.add_column("took", justify="right", no_wrap=True, min_width=6)
-    lines = picture.lines[-room:]
-    for line in lines:
-        table.add_row(*_cells(line))
-    for _ in range(room - len(lines)):
-        table.add_row("")
-    rates = "   ".join(f"{name} {rate:.1f}/s" for name, rate in picture.rates.items() if rate)
-    return Group(table, Text(rates, style="dim", no_wrap=True, overflow="ellipsis"))
-
-
-def _cells(line: Line) -> list[Text]:
-    at = time.strftime("%H:%M:%S", time.localtime(line.at_ms / 1000)) + f".{line.at_ms % 1000:03}"
-    return [
-        Text(at, style="dim"),
-        Text(line.what),
-        Text(line.who),
-        Text(line.outcome, style="red" if line.is_error else "dim"),
-        Text("<1 ms" if line.took_ms < 1 else f"{line.took_ms} ms", style="dim"),
-    ]
-
-
-def _hints(picture: Picture, width: int) -> RenderableType:
+def _hints(moment: Moment, width: int) -> RenderableType:
     """Return commands to try next, in another terminal."""
-    next_id = max((row.broker_id for row in picture.brokers), default=0) + 1
+    next_id = max((broker.broker_id for broker in moment.brokers), default=0) + 1
     # `make run` starts it from .venv, which is not on the PATH.
     started_as = "mockraft" if which("mockraft") or Path(sys.argv[0]).name != "mockraft" else sys.argv[0]
-    servers = next((row.clients for row in picture.brokers), "HOST:PORT")
+    servers = next(map(clients_of, moment.brokers), "HOST:PORT")
     hints = (
-        ("one more", f"{started_as} broker --id {next_id} --bootstrap-controller {picture.bootstrap}"),
-        ("quorum", f"kafka-metadata-quorum --bootstrap-controller {picture.bootstrap} describe --replication"),
+        ("one more", f"{started_as} broker --id {next_id} --bootstrap-controller {moment.bootstrap}"),
+        ("quorum", f"kafka-metadata-quorum --bootstrap-controller {moment.bootstrap} describe --replication"),
         ("clients", f"kafka-topics --bootstrap-server {servers} --create --topic t"),
-        ("a real one", f"kafka-storage format -t {picture.cluster_id} -c broker.properties"),
+        ("a real one", f"kafka-storage format -t {moment.cluster_id} -c broker.properties"),
         ("quit", "Ctrl-C"),
     )
     grid = Table.grid(padding=(0, 2, 0, 0))

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.cli.run.picture import BrokerRow, Line, Picture
-from mockraft.cli.run.screen import Screen, age_text, clock_text
+from mockraft.cli.run.screen import Moment, Screen, clock_text, state_of
 from mockraft.kafka.child_process import free_port
+from mockraft.server.views import BrokerView, ListenerView, LogDirView
 from rich.console import Console
 
 from ..rows import each_row
@@ -160,19 +160,22 @@ def test_in_a_terminal_it_draws_the_screen_and_gives_it_back() -> None:
     assert "3 of 3 brokers left by controlled shutdown" in text[text.rindex("\x1b[?1049l") :]
 
 
-def picture(brokers: int = 3, lines: int = 50) -> Picture:
-    rows = [
-        BrokerRow(n, "running", False, 13 + n, "yeHcJuV4f39fBR__6SsXMA", "127.0.0.1:40001", 2, 0, "", 400, 0.5, 29, 0)
-        for n in range(1, brokers + 1)
-    ]
-    journal = [
-        Line(1_700_000_000_000 + n, "BrokerHeartbeat v2", "broker 1", "unfenced", 0, False) for n in range(lines)
-    ]
-    rates = {"Fetch": 6.0, "BrokerHeartbeat": 1.5}
-    return Picture("yeHcJuV4f39fBR__6SsXMA", "127.0.0.1:9093", "4.3-IV0 (30)", 1, 29, 62_000, rows, 0, journal, rates)
+def broker(broker_id: int, fenced: bool = False, leaves: bool = False, contact_ms: int | None = 600) -> BrokerView:
+    listeners = (ListenerView("PLAINTEXT", "127.0.0.1", 40000 + broker_id, "PLAINTEXT"),)
+    log_dirs = (LogDirView("A" * 22, "online"), LogDirView("B" * 22, "offline"))
+    incarnation = "yeHcJuV4f39fBR__6SsXMA"
+    return BrokerView(
+        broker_id, 13, incarnation, fenced, leaves, None, listeners, {}, log_dirs, contact_ms, True, 29, 0
+    )
 
 
-def drawn(shown: Picture, width: int, height: int) -> list[str]:
+def moment(brokers: int = 3, lines: int = 50) -> Moment:
+    rows = [broker(number) for number in range(1, brokers + 1)]
+    journal = [f"+{number}.000 s  broker 1  BrokerHeartbeat v2  → ok {'x' * 200}" for number in range(lines)]
+    return Moment("yeHcJuV4f39fBR__6SsXMA", "127.0.0.1:9093", "4.3-IV0 (30)", 1, 29, 0, 62_000, 1_000, rows, journal)
+
+
+def drawn(shown: Moment, width: int, height: int) -> list[str]:
     console = Console(width=width, height=height, file=io.StringIO(), legacy_windows=False)
     with console.capture() as capture:
         console.print(Screen(shown), end="")
@@ -181,7 +184,7 @@ def drawn(shown: Picture, width: int, height: int) -> list[str]:
 
 @each_row(("width", "height"), [(60, 24), (80, 24), (100, 30), (120, 40), (200, 60)])
 def test_the_screen_fits_the_terminal(width: int, height: int) -> None:
-    lines = drawn(picture(), width, height)
+    lines = drawn(moment(), width, height)
     assert max(map(len, lines)) <= width
     assert len(lines) <= height
     text = "\n".join(lines)
@@ -190,7 +193,7 @@ def test_the_screen_fits_the_terminal(width: int, height: int) -> None:
 
 
 def test_the_columns_stay_in_line() -> None:
-    lines = drawn(picture(brokers=12), 110, 40)
+    lines = drawn(moment(brokers=12), 110, 40)
     rows = [line for line in lines if " running " in line]
     assert len(rows) == 12
     assert len({line.index("running") for line in rows}) == 1
@@ -198,17 +201,22 @@ def test_the_columns_stay_in_line() -> None:
 
 
 def test_the_newest_lines_are_shown_and_the_room_is_filled() -> None:
-    lines = drawn(picture(lines=100), 110, 40)
+    lines = drawn(moment(lines=100), 110, 40)
     shown = [line for line in lines if "BrokerHeartbeat v2" in line]
     assert len(shown) > 10
-    assert ".099" in shown[-1]
-    assert len(drawn(picture(lines=0), 110, 40)) == len(lines), "nothing jumps when lines come in"
+    assert "+99.000 s" in shown[-1]
+    assert len(drawn(moment(lines=0), 110, 40)) == len(lines), "nothing jumps when lines come in"
 
 
 def test_an_empty_cluster_has_a_screen_too() -> None:
-    assert any("nobody yet" in line for line in drawn(picture(brokers=0, lines=0), 80, 24))
+    assert any("nobody yet" in line for line in drawn(moment(brokers=0, lines=0), 80, 24))
 
 
 def test_spans_of_time_are_short() -> None:
-    assert [age_text(ms) for ms in (None, 0, 1640, 59_999, 61_000)] == ["never", "0.0 s", "1.6 s", "60.0 s", "1:01"]
     assert [clock_text(ms) for ms in (0, 62_000, 3_723_000)] == ["0:00", "1:02", "1:02:03"]
+
+
+def test_a_broker_has_one_state() -> None:
+    shown = [broker(1), broker(1, fenced=True), broker(1, fenced=True, contact_ms=None), broker(1, leaves=True)]
+    assert [*map(state_of, shown)] == ["running", "starting", "gone", "leaving"]
+    assert state_of(broker(1, fenced=True, leaves=True)) == "left"

@@ -1,5 +1,5 @@
 # ruff: noqa: B018, F841
-"""What type checkers accept of the test double, and what they refuse: mypy fails for an `ignore` without an error."""
+"""Uses of the test double that type checkers accept or refuse: mypy fails for an `ignore` without an error."""
 
 import copy
 from typing import TYPE_CHECKING, cast
