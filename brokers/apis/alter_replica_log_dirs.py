@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.api import Api, Need, RequestContext
 from mockraft.brokers.moves.move import MoveRefusedError
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from mockraft.wire.messages.alter_replica_log_dirs_response import (
@@ -66,4 +67,4 @@ def _start(ctx: RequestContext, topic: str, partition: int, path: str) -> int:
     return error_codes.NONE
 
 
-API = Api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, handle, error)
+API = Api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, handle, error, needs=(Need(AclOperation.ALTER),))

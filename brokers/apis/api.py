@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from mockraft.kafka_api import api as serving_api
 from mockraft.kafka_api.api import ConnectionClosedError as ConnectionClosedError
 from mockraft.kafka_api.api import Parked as Parked
+from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, DENIED, AclOperation, ResourceType
 from mockraft.kafka_api.authorization.authorizer import host_text
 from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
@@ -42,6 +43,21 @@ def parked(deadline_ms: int, retry: Callable[[int, bool], T | Parked[T] | None])
     return Parked(deadline_ms, cast("Callable[[int, bool], T | None]", retry))
 
 
+class Need(NamedTuple):
+    """An operation that a client must be allowed for a whole request, on the resource that a field names.
+
+    Without a field it is the cluster.
+    """
+
+    operation: AclOperation
+    resource_type: ResourceType = ResourceType.CLUSTER
+    field: str = ""
+
+
+READ_GROUP: Final = Need(AclOperation.READ, ResourceType.GROUP, "group_id")
+WRITE_TRANSACTIONAL_ID: Final = Need(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
+
+
 @dataclass(frozen=True, slots=True)
 class Api(serving_api.Api[RequestT, ResponseT]):
     """One API of a broker.
@@ -49,12 +65,20 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     `handle(request, ctx)` returns the response message (or its bytes in the request's version), NO_RESPONSE or
     `Parked`, or raises `ApiError` or `ConnectionClosedError`; a parked request's `retry` may raise them, too.
     `forwarded`: a controller answers, so only versions that the controller has too are offered. `replicas` are those
-    whose disks the request uses: a slow disk delays it.
+    whose disks the request uses: a slow disk delays it. `needs` are checked before the request is handled; handlers
+    check what depends on more of the request, such as topics.
     """
 
     handle: Callable[[RequestT, RequestContext], ResponseT | bytes | Parked[ResponseT | bytes]]
     forwarded: bool = False
     replicas: Callable[[RequestT, RequestContext], Iterable[ReplicaKey]] | None = None
+    needs: tuple[Need, ...] = ()
+
+    def answer(self, request: RequestT, ctx: RequestContext) -> ResponseT | bytes | Parked[ResponseT | bytes]:
+        """Handle a request of a client that may send it."""
+        for operation, resource_type, name in self.needs:
+            ctx.check(operation, resource_type, getattr(request, name) if name else CLUSTER_NAME)
+        return self.handle(request, ctx)
 
 
 AnyApi: TypeAlias = Api[Any, Any]
@@ -107,13 +131,22 @@ class RequestContext(serving_api.RequestContext):
 
     broker: BrokerView
 
-    def may(self, operation: int, resource_type: int, name: str) -> bool:
+    def may(self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """Return True if the client may do this with the resource; without an authorizer it may do everything."""
         authorizer = self.broker.config.authorizer
         if authorizer is None:
             return True
         acls, host = self.image.acl_index, host_text(self.client_address)
         return authorizer.allows(acls, self.principal, host, operation, resource_type, name)
+
+    def may_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Return True if the client may do this with some resource of the type, there or not."""
+        return any(self.may(operation, resource_type, name) for name in self.image.acl_index.examples(resource_type))
+
+    def check(self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
+        """Raise ApiError, with the code for the type of the resource, unless the client may do this with it."""
+        if not self.may(operation, resource_type, name):
+            raise ApiError(DENIED[resource_type])
 
     @property
     def image(self) -> ClusterImage:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from mockraft.brokers.apis.api import ApiError, RequestContext
 from mockraft.brokers.config import static_configs
 from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS, CordoningError, cordoned_paths
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import Operation, parse
@@ -86,6 +87,7 @@ def _check_this_broker(name: str, ctx: RequestContext) -> None:
 
 def _check_loggers(resource: incremental.AlterConfigsResource, ctx: RequestContext) -> None:
     """Validate logger changes as RuntimeLoggerManager does, for a broker without configurable loggers."""
+    ctx.check(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
     broker_id = ctx.broker.config.broker_id
     named_id = _named_id(resource.resource_name)
     if named_id != broker_id:

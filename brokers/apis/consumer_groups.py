@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.api import READ_GROUP, AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.offsets import find_group
 from mockraft.brokers.coordinators import classic_members
 from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup, Timer
@@ -225,9 +225,9 @@ def _join_error(request: JoinGroupRequest, error_code: int, _message: str | None
 
 
 APIS: Final[tuple[AnyApi, ...]] = (
-    Api(JoinGroupRequest, JoinGroupResponse, join, _join_error),
-    Api(SyncGroupRequest, SyncGroupResponse, sync),
-    Api(HeartbeatRequest, HeartbeatResponse, heartbeat),
-    Api(LeaveGroupRequest, LeaveGroupResponse, leave),
+    Api(JoinGroupRequest, JoinGroupResponse, join, _join_error, needs=(READ_GROUP,)),
+    Api(SyncGroupRequest, SyncGroupResponse, sync, needs=(READ_GROUP,)),
+    Api(HeartbeatRequest, HeartbeatResponse, heartbeat, needs=(READ_GROUP,)),
+    Api(LeaveGroupRequest, LeaveGroupResponse, leave, needs=(READ_GROUP,)),
 )
 """In the order of the protocol's message exchange."""

@@ -13,7 +13,7 @@ from typing import Final
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.metadata import may_describe
-from mockraft.brokers.apis.offsets import check_group, find_group
+from mockraft.brokers.apis.offsets import find_group
 from mockraft.brokers.coordinators.assignors import Assignment
 from mockraft.brokers.coordinators.consumer_protocol import (
     JOINS,
@@ -26,7 +26,7 @@ from mockraft.brokers.coordinators.consumer_protocol import (
 from mockraft.brokers.coordinators.group_snapshot import GroupMember
 from mockraft.brokers.coordinators.reconciliation import Owned
 from mockraft.kafka_api.api import error_with_message
-from mockraft.kafka_api.authorization.acl_types import AclOperation
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.releases import Behaviour
 from mockraft.wire import error_codes
@@ -47,7 +47,7 @@ def heartbeat(
 ) -> ConsumerGroupHeartbeatResponse | Parked[ConsumerGroupHeartbeatResponse]:
     """Join, stay in or leave a group."""
     _check_enabled(ctx)
-    check_group(ctx, AclOperation.READ, request.group_id)
+    ctx.check(AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not all(may_describe(ctx, name) for name in request.subscribed_topic_names or ()):
         raise ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED)
     _check(request, ctx)
@@ -141,7 +141,8 @@ def _answer(followed: Followed) -> ConsumerGroupHeartbeatResponse:
 
 def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     try:
-        group = find_group(ctx, group_id, AclOperation.DESCRIBE)
+        ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+        group = find_group(ctx, group_id)
         if not isinstance(group, ConsumerGroup):
             kind = "not found" if group is None else "is not a consumer group"
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mockraft.brokers.apis.api import Api, Parked, RequestContext
-from mockraft.brokers.apis.leaders import each_once, replicas_of, topic_by_name
+from mockraft.brokers.apis.leaders import check_topic, each_once, replicas_of, topic_by_name
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest
@@ -37,6 +38,7 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
     for topic, answers in zip(request.topics, response.topics, strict=True):
         for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
+                check_topic(ctx, AclOperation.DELETE, topic.name)
                 known = topic_by_name(ctx, topic.name)
                 if topic.name in INTERNAL and partition.partition_index in known.partitions:
                     raise LogError(error_codes.INVALID_TOPIC_EXCEPTION, "records of internal topics are not deleted")

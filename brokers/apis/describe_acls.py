@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.apis.api import Api, ApiError, Need, RequestContext
 from mockraft.kafka_api.authorization.acl_filter import described, filter_of, validate_filter
-from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
@@ -12,13 +12,11 @@ from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
 
 def handle(request: DescribeAclsRequest, ctx: RequestContext) -> DescribeAclsResponse:
     """Return the ACLs that match the filter, by resource pattern."""
-    if not ctx.may(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
-        code = error_codes.CLUSTER_AUTHORIZATION_FAILED
-        raise ApiError(code, error_codes.message(code))
     if ctx.broker.config.authorizer is None:
         raise ApiError(error_codes.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     acls, wanted = ctx.image.acls.values(), filter_of(request)
     return described(acl for acl in acls if wanted.matches(acl))
 
 
-API = Api(DescribeAclsRequest, DescribeAclsResponse, handle, validate=validate_filter)
+_NEEDS = (Need(AclOperation.DESCRIBE),)
+API = Api(DescribeAclsRequest, DescribeAclsResponse, handle, validate=validate_filter, needs=_NEEDS)

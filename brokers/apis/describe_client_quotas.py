@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.apis.api import Api, ApiError, Need, RequestContext
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from mockraft.wire.messages.describe_client_quotas_response import (
@@ -82,4 +83,5 @@ def _invalid(message: str) -> ApiError:
     return ApiError(error_codes.INVALID_REQUEST, message)
 
 
-API = Api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, handle, error)
+_NEEDS = (Need(AclOperation.DESCRIBE_CONFIGS),)
+API = Api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, handle, error, needs=_NEEDS)

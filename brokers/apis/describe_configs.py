@@ -10,6 +10,7 @@ from typing import Final
 
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.config import static_configs
+from mockraft.kafka_api.authorization.acl_types import AclOperation, resource_of_configs
 from mockraft.kafka_configs import config_responses, described_configs
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig, Layers
@@ -40,9 +41,11 @@ def _result(
     resource: DescribeConfigsResource, request: DescribeConfigsRequest, layers: Layers, ctx: RequestContext
 ) -> DescribeConfigsResult:
     try:
+        ctx.check(AclOperation.DESCRIBE_CONFIGS, *resource_of_configs(resource.resource_type, resource.resource_name))
         found = _described(resource.resource_type, resource.resource_name, layers, ctx)
     except ApiError as refusal:
-        return config_responses.refused(resource, refusal.error_code, refusal.message)
+        text = error_codes.message(refusal.error_code) if refusal.message is None else refusal.message
+        return config_responses.refused(resource, refusal.error_code, text)
     described = config_responses.entries(found, include_synonyms=request.include_synonyms)
     return config_responses.result(resource, described)
 

@@ -5,9 +5,10 @@ Every directory is included, offline ones with KAFKA_STORAGE_ERROR. The request'
 
 from __future__ import annotations
 
-from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.api import Api, Need, RequestContext
 from mockraft.brokers.log_dirs.log_loading import HeldLog
 from mockraft.brokers.log_dirs.logs import Logs
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.releases import Behaviour
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -81,4 +82,4 @@ def _offline(path: str) -> DescribeLogDirsResult:
     return DescribeLogDirsResult(error_code=error_codes.KAFKA_STORAGE_ERROR, log_dir=path)
 
 
-API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, handle)
+API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, handle, needs=(Need(AclOperation.DESCRIBE),))

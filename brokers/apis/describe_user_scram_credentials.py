@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.api import Api, Need, RequestContext
 from mockraft.kafka_api import error_responses
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from mockraft.wire.messages.describe_user_scram_credentials_response import (
@@ -44,4 +45,5 @@ API = Api(
     DescribeUserScramCredentialsResponse,
     handle,
     error_responses.describe_user_scram_credentials,
+    needs=(Need(AclOperation.DESCRIBE),),
 )

@@ -22,7 +22,7 @@ from mockraft.brokers.apis.leaders import (
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read, ReadBy
-from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import (
@@ -234,7 +234,7 @@ def _check(ctx: RequestContext, topic: str, *, is_follower: bool) -> None:
     """Raise LogError unless a consumer may read the topic, or a follower act for the cluster."""
     if not is_follower:
         check_topic(ctx, AclOperation.READ, topic)
-    elif not ctx.may(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+    elif not ctx.may(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER):
         raise LogError(error_codes.TOPIC_AUTHORIZATION_FAILED, "")
 
 

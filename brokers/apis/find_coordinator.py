@@ -11,7 +11,7 @@ from typing import Final
 
 from mockraft.brokers.apis.api import Api, Parked, RequestContext
 from mockraft.brokers.coordinators.state_log import StateLog
-from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
+from mockraft.kafka_api.authorization.acl_types import DENIED, AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -23,11 +23,8 @@ CREATION_WAIT_MS = 1_000
 """Time after which a request is answered although the internal topic is not there."""
 
 
-RESOURCES: Final = {
-    GROUP: (ResourceType.GROUP, error_codes.GROUP_AUTHORIZATION_FAILED),
-    TRANSACTION: (ResourceType.TRANSACTIONAL_ID, error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-}
-"""What a client must be allowed to describe, and the error otherwise, by the type of the key."""
+RESOURCES: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
+"""What a client must be allowed to describe, by the type of the key."""
 
 
 def handle(
@@ -86,8 +83,8 @@ def error(request: FindCoordinatorRequest, error_code: int, message: str | None)
 def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
     if key_type not in (GROUP, TRANSACTION):
         return _refused(key, error_codes.INVALID_REQUEST, "simulated brokers coordinate groups and transactions")
-    resource, denied = RESOURCES[key_type]
-    if not ctx.may(AclOperation.DESCRIBE, resource, key):
+    if not ctx.may(AclOperation.DESCRIBE, RESOURCES[key_type], key):
+        denied = DENIED[RESOURCES[key_type]]
         return _refused(key, denied, error_codes.message(denied))
     log = _log(key_type, ctx)
     if log.topic not in ctx.image.topics_by_name:

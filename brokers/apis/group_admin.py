@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from mockraft.brokers.apis import operations
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.apis.offsets import check_group
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Need, Parked, RequestContext
 from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup
 from mockraft.brokers.coordinators.group_coordinator import AnyGroup
 from mockraft.brokers.coordinators.members import GroupState
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.kafka_api.api import NEVER_MS
-from mockraft.kafka_api.authorization.acl_types import AclOperation
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
@@ -43,10 +42,11 @@ NOT_FOUND_FROM = 6
 
 
 def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
-    """List the groups that this broker coordinates; an empty filter lets all pass."""
+    """List the groups that this broker coordinates and the client may describe; an empty filter lets all pass."""
     if ctx.broker.groups.log.is_loading:
         raise ApiError(error_codes.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.lower() for state in request.states_filter}
+    sees_all = ctx.may(AclOperation.DESCRIBE, ResourceType.CLUSTER)
     types = {group_type.lower() for group_type in request.types_filter}
     return ListGroupsResponse(
         groups=[
@@ -57,7 +57,9 @@ def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsRe
                 group_type=_type(group),
             )
             for group_id, group in ctx.broker.groups.groups.groups.items()
-            if (not states or group.state.value.lower() in states) and (not types or _type(group) in types)
+            if (not states or group.state.value.lower() in states)
+            and (not types or _type(group) in types)
+            and (sees_all or ctx.may(AclOperation.DESCRIBE, ResourceType.GROUP, group_id))
         ]
     )
 
@@ -77,6 +79,7 @@ def delete(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsRes
     for group_id in dict.fromkeys(request.groups_names):
         results[group_id] = DeletableGroupResult(group_id=group_id)
         try:
+            ctx.check(AclOperation.DELETE, ResourceType.GROUP, group_id)
             _find(ctx, group_id).check_delete()
             waiting[group_id] = ctx.broker.groups.delete(group_id)
         except ApiError as refused:
@@ -120,7 +123,7 @@ def delete_offsets(
 
 def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     try:
-        check_group(ctx, AclOperation.DESCRIBE, group_id)
+        ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         group = _find(ctx, group_id)
         if isinstance(group, ConsumerGroup):
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
@@ -157,7 +160,9 @@ def _type(group: AnyGroup) -> str:
 
 
 def _check_offset(ctx: RequestContext, group: AnyGroup, topic: str, index: int) -> int:
-    """Return the error for an unknown partition and for a subscribed topic."""
+    """Return the error for an unknown partition, and for a topic that is subscribed or may not be read."""
+    if not ctx.may(AclOperation.READ, ResourceType.TOPIC, topic):
+        return error_codes.TOPIC_AUTHORIZATION_FAILED
     known = ctx.image.topics_by_name.get(topic)
     if known is None or index not in known.partitions:
         return error_codes.UNKNOWN_TOPIC_OR_PARTITION
@@ -180,6 +185,7 @@ def _describe_error(request: DescribeGroupsRequest, error_code: int, _message: s
     )
 
 
+_DELETE_GROUP = Need(AclOperation.DELETE, ResourceType.GROUP, "group_id")
 _delete_error = error_for_each(DeleteGroupsResponse, Items("groups_names", "results", ("group_id",)))
 
 
@@ -187,5 +193,5 @@ APIS: Final[tuple[AnyApi, ...]] = (
     Api(ListGroupsRequest, ListGroupsResponse, list_groups),
     Api(DescribeGroupsRequest, DescribeGroupsResponse, describe, _describe_error),
     Api(DeleteGroupsRequest, DeleteGroupsResponse, delete, _delete_error),
-    Api(OffsetDeleteRequest, OffsetDeleteResponse, delete_offsets),
+    Api(OffsetDeleteRequest, OffsetDeleteResponse, delete_offsets, needs=(_DELETE_GROUP,)),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
-from mockraft.brokers.apis.api import ApiError, RequestContext
+from mockraft.brokers.apis.api import RequestContext
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.image import Topic
 from mockraft.brokers.log_dirs.errors import LogError
@@ -41,12 +41,6 @@ def check_topic(ctx: RequestContext, operation: AclOperation, name: str) -> None
     if not ctx.may(operation, ResourceType.TOPIC, name):
         code = error_codes.TOPIC_AUTHORIZATION_FAILED
         raise LogError(code, error_codes.message(code))
-
-
-def check_transactional_id(ctx: RequestContext, operation: AclOperation, transactional_id: str | None) -> None:
-    """Raise ApiError (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) unless the client may do this with the id, if any."""
-    if transactional_id is not None and not ctx.may(operation, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        raise ApiError(error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def each_once(topics: list[TopicT]) -> list[TopicT]:

@@ -5,7 +5,8 @@ Groups and client metrics subscriptions are listed when they have configs, broke
 
 from __future__ import annotations
 
-from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.apis.api import Api, ApiError, Need, RequestContext
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from mockraft.wire.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
@@ -39,4 +40,4 @@ def _names(kind: int, ctx: RequestContext) -> list[str]:
     return [name for of, name in image.configs if of == kind]
 
 
-API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, handle)
+API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, handle, needs=(Need(AclOperation.DESCRIBE_CONFIGS),))

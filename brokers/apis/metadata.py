@@ -3,7 +3,7 @@
 Returns all topics when none is named (in version 0 when the list is empty); topics can be requested by id from version
 12 on. An unknown topic is created by the controller if the client and auto.create.topics.enable allow it, and is still
 unknown in this response. The controller id is the id of some live broker: clients send to it the requests that brokers
-forward (KRaftMetadataCache). Without an authorizer every operation is allowed.
+forward (KRaftMetadataCache).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.image import ClusterImage, Partition, Topic
-from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.wire import error_codes, topic_names
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from mockraft.wire.messages.metadata_response import (
@@ -115,7 +115,7 @@ def may_describe(ctx: RequestContext, name: str) -> bool:
 
 
 def _may_create(ctx: RequestContext, name: str) -> bool:
-    on_cluster = ctx.may(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    on_cluster = ctx.may(AclOperation.CREATE, ResourceType.CLUSTER)
     return on_cluster or ctx.may(AclOperation.CREATE, ResourceType.TOPIC, name)
 
 

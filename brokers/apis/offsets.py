@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.api import READ_GROUP, AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.coordinators.group_coordinator import AnyGroup
 from mockraft.brokers.coordinators.members import Commit, Offset
 from mockraft.brokers.coordinators.transaction import TopicPartition
@@ -47,7 +47,6 @@ NO_OFFSET = Offset(-1, -1, "")
 
 def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
     """Commit offsets. Unknown partitions are refused before the group is looked up."""
-    check_group(ctx, AclOperation.READ, request.group_id)
     response = _commit_error(request, error_codes.NONE, None)
     offsets: dict[TopicPartition, Offset] = {}
     known: list[OffsetCommitResponsePartition] = []
@@ -91,6 +90,7 @@ def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchRespon
     is_stable = request.require_stable
     if ctx.api_version >= SEVERAL_GROUPS_FROM:
         return OffsetFetchResponse(groups=[_fetched(ctx, group, is_stable=is_stable) for group in request.groups])
+    ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, request.group_id)
     wanted = _wanted(ctx, request.group_id, _by_name(request.topics), is_stable=is_stable)
     return OffsetFetchResponse(
         topics=[
@@ -139,6 +139,7 @@ def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stab
     else:
         named, unknown = _by_name(requested.topics), []
     try:
+        ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id)
         group = ctx.broker.groups.find(requested.group_id)
         if group is not None and ctx.api_version >= MEMBER_EPOCHS_FROM:
             group.check_fetch(requested.member_id, requested.member_epoch)
@@ -198,7 +199,6 @@ def _wanted(ctx: RequestContext, group_id: str, named: _Named, *, is_stable: boo
     With `is_stable` those that a transaction may still change are errors. Raises ApiError when another broker
     coordinates the group.
     """
-    check_group(ctx, AclOperation.DESCRIBE, group_id)
     group = ctx.broker.groups.find(group_id)
     offsets = {} if group is None else group.offsets
     if named is None:
@@ -235,17 +235,10 @@ def is_too_long(ctx: RequestContext, metadata: str | None) -> bool:
     return utf16_length(metadata or "") > int(ctx.broker.config.properties.get(name, default))
 
 
-def check_group(ctx: RequestContext, operation: AclOperation, group_id: str) -> None:
-    """Raise ApiError (GROUP_AUTHORIZATION_FAILED) unless the client may do this with the group."""
-    if not ctx.may(operation, ResourceType.GROUP, group_id):
-        raise ApiError(error_codes.GROUP_AUTHORIZATION_FAILED)
-
-
-def find_group(ctx: RequestContext, group_id: str, operation: AclOperation = AclOperation.READ) -> AnyGroup | None:
+def find_group(ctx: RequestContext, group_id: str) -> AnyGroup | None:
     """Return the group if there is one. Raises ApiError when another broker coordinates it."""
     if not group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)
-    check_group(ctx, operation, group_id)
     return ctx.broker.groups.find(group_id)
 
 
@@ -262,6 +255,6 @@ def _fetch_error(request: OffsetFetchRequest, error_code: int, _message: str | N
 
 
 APIS: Final[tuple[AnyApi, ...]] = (
-    Api(OffsetCommitRequest, OffsetCommitResponse, commit, _commit_error),
+    Api(OffsetCommitRequest, OffsetCommitResponse, commit, _commit_error, needs=(READ_GROUP,)),
     Api(OffsetFetchRequest, OffsetFetchResponse, fetch, _fetch_error),
 )

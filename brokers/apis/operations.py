@@ -41,8 +41,9 @@ def add_to_groups(ctx: RequestContext, groups: Iterable[ClassicGroup | ConsumerG
 
 
 def on_cluster(ctx: RequestContext) -> int:
-    """Return what the client may do with the cluster."""
-    return _bits(ctx, _ON_CLUSTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    """Return what the client may do with the cluster, to a client that may describe it."""
+    may_describe = ctx.may(AclOperation.DESCRIBE, ResourceType.CLUSTER)
+    return _bits(ctx, _ON_CLUSTER, ResourceType.CLUSTER, CLUSTER_NAME) if may_describe else 0
 
 
 def _bits(ctx: RequestContext, operations: Iterable[AclOperation], resource_type: ResourceType, name: str) -> int:

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from mockraft.brokers.apis import transactional_writes
 from mockraft.brokers.apis.api import NO_RESPONSE, Api, ApiError, ConnectionClosedError, Parked, RequestContext
-from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, check_transactional_id, current_leader, leader_endpoints
+from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
 from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.batch_headers import begins_transactional
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.kafka_api.authorization.acl_types import AclOperation
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -65,7 +65,8 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | by
         if request.transactional_id is None and any(map(begins_transactional, batches)):
             # As in Kafka the error for an id that the client may not use.
             raise ApiError(error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        check_transactional_id(ctx, AclOperation.WRITE, request.transactional_id)
+        if request.transactional_id is not None:
+            ctx.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         return transactional_writes.verified(request, ctx, lambda verified: _append_all(request, ctx, verified))
     except ApiError as refused:
         code = refused.error_code

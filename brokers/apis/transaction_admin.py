@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
+from mockraft.brokers.apis.leaders import check_topic, topic_by_name
 from mockraft.brokers.coordinators.transaction import Transaction, TransactionState
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.kafka_api.api import error_code_only
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.kafka_api.linear_patterns import PatternError, compiled
 from mockraft.wire import error_codes, topic_names
@@ -59,6 +61,7 @@ def list_transactions(request: ListTransactionsRequest, ctx: RequestContext) -> 
             and (not request.state_filters or known.state in states)
             and (request.duration_filter < 0 or ctx.now_ms - known.start_ms > request.duration_filter)
             and pattern.search(transactional_id)
+            and ctx.may(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         )
 
     return ListTransactionsResponse(
@@ -87,6 +90,7 @@ def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -
 
 def _described(transactional_id: str, ctx: RequestContext) -> DescribedTransaction:
     try:
+        ctx.check(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         if not transactional_id:
             raise ApiError(error_codes.INVALID_REQUEST)
         known = ctx.broker.transactions.find(transactional_id)
@@ -96,7 +100,8 @@ def _described(transactional_id: str, ctx: RequestContext) -> DescribedTransacti
         return DescribedTransaction(transactional_id=transactional_id, error_code=refused.error_code)
     topics: dict[str, TopicData] = {}
     for name, index in sorted(known.partitions):
-        topics.setdefault(name, TopicData(topic=name)).partitions.append(index)
+        if ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            topics.setdefault(name, TopicData(topic=name)).partitions.append(index)
     return DescribedTransaction(
         transactional_id=transactional_id,
         transaction_state=known.state.title,
@@ -109,13 +114,11 @@ def _described(transactional_id: str, ctx: RequestContext) -> DescribedTransacti
 
 
 def _producers(topic: TopicRequest, index: int, ctx: RequestContext) -> PartitionResponse:
-    known = ctx.image.topics_by_name.get(topic.name)
     try:
-        if known is None:
-            is_valid = topic_names.reason_invalid(topic.name) is None
-            code = error_codes.UNKNOWN_TOPIC_OR_PARTITION if is_valid else error_codes.INVALID_TOPIC_EXCEPTION
-            raise LogError(code, "")
-        hosted = ctx.broker.replicas.find((known.topic_id, index))
+        if topic_names.reason_invalid(topic.name) is not None:
+            raise LogError(error_codes.INVALID_TOPIC_EXCEPTION, "")
+        check_topic(ctx, AclOperation.READ, topic.name)
+        hosted = ctx.broker.replicas.find((topic_by_name(ctx, topic.name).topic_id, index))
         hosted.check_epoch(NO_OFFSET, only_leader=True)
         producers = hosted.producers
     except LogError as refused:

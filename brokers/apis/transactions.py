@@ -2,7 +2,7 @@
 
 KIP-98, KIP-360 (producers go on after an error), KIP-588 (PRODUCER_FENCED), KIP-730 (blocks of producer ids), KIP-890
 (leaders ask for partitions from version 4 of AddPartitionsToTxn on; an epoch per transaction from version 5 of EndTxn
-on). The coordinator is in `brokers.coordinators`. Without an authorizer everybody may do everything.
+on). The coordinator is in `brokers.coordinators`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,15 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.apis.leaders import check_transactional_id
+from mockraft.brokers.apis.api import (
+    READ_GROUP,
+    WRITE_TRANSACTIONAL_ID,
+    AnyApi,
+    Api,
+    ApiError,
+    Parked,
+    RequestContext,
+)
 from mockraft.brokers.coordinators.transaction import (
     NO_PRODUCER_ID,
     Producer,
@@ -22,7 +29,7 @@ from mockraft.brokers.coordinators.transaction import (
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.partitions.partition import NO_EPOCH
 from mockraft.kafka_api.api import NEVER_MS
-from mockraft.kafka_api.authorization.acl_types import AclOperation
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from mockraft.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -41,7 +48,7 @@ from mockraft.wire.messages.end_txn_request import EndTxnRequest
 from mockraft.wire.messages.end_txn_response import EndTxnResponse
 from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest
 from mockraft.wire.messages.init_producer_id_response import InitProducerIdResponse
-from mockraft.wire.topic_names import GROUP_METADATA
+from mockraft.wire.topic_names import GROUP_METADATA, INTERNAL
 
 INIT_VERSION_MAX = 5
 """Version 6 is not stable."""
@@ -62,10 +69,13 @@ def initialize(
     request: InitProducerIdRequest, ctx: RequestContext
 ) -> InitProducerIdResponse | Parked[InitProducerIdResponse]:
     """Return a producer id and epoch: a new id for an idempotent producer, the next epoch for a transactional one."""
+    if request.transactional_id is not None:
+        ctx.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    elif not ctx.may_any(AclOperation.WRITE, ResourceType.TOPIC):
+        ctx.check(AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
     given = (request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_EPOCH)
     if given in ((True, False), (False, True)):
         raise ApiError(error_codes.INVALID_REQUEST)
-    check_transactional_id(ctx, AclOperation.WRITE, request.transactional_id)
     if request.transactional_id is None:
         return _new_id(request, ctx)
     expected = Producer(request.producer_id, request.producer_epoch) if all(given) else None
@@ -128,6 +138,7 @@ def add_partitions(
 ) -> AddPartitionsToTxnResponse | Parked[AddPartitionsToTxnResponse]:
     """Add partitions to transactions, or verify that they have them; several transactions for brokers."""
     if ctx.api_version < FOR_BROKERS_FROM:
+        ctx.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.v3_and_below_transactional_id)
         transactions = [
             AddPartitionsToTxnTransaction(
                 transactional_id=request.v3_and_below_transactional_id,
@@ -137,6 +148,7 @@ def add_partitions(
             )
         ]
     else:
+        ctx.check(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
         transactions = request.transactions
     # Results are by transactional id; of several entries the last counts.
     results = {each.transactional_id: _added(each, ctx) for each in transactions}
@@ -164,10 +176,8 @@ Result = Callable[[], "Mapping[TopicPartition, int] | None"]
 def _added(transaction: AddPartitionsToTxnTransaction, ctx: RequestContext) -> Result:
     """Add or verify the partitions of one transaction; return a function that returns the errors once there are any."""
     partitions = _partitions(transaction.topics)
-    unknown = {each for each in partitions if not _exists(each, ctx)}
-    if unknown:
-        others = error_codes.OPERATION_NOT_ATTEMPTED
-        errors = {each: error_codes.UNKNOWN_TOPIC_OR_PARTITION if each in unknown else others for each in partitions}
+    errors = {each: _refusal(each, ctx) or error_codes.OPERATION_NOT_ATTEMPTED for each in partitions}
+    if any(code != error_codes.OPERATION_NOT_ATTEMPTED for code in errors.values()):
         return lambda: errors
     transactional_id, coordinator = transaction.transactional_id, ctx.broker.transactions
     producer = Producer(transaction.producer_id, transaction.producer_epoch)
@@ -190,9 +200,14 @@ def _added(transaction: AddPartitionsToTxnTransaction, ctx: RequestContext) -> R
     return result
 
 
-def _exists(partition: TopicPartition, ctx: RequestContext) -> bool:
-    topic = ctx.image.topics_by_name.get(partition[0])
-    return topic is not None and partition[1] in topic.partitions
+def _refusal(partition: TopicPartition, ctx: RequestContext) -> int:
+    """Return the error for a partition that does not exist, or whose topic a client may not write; 0 for none."""
+    is_client, (name, index) = ctx.api_version < FOR_BROKERS_FROM, partition
+    if is_client and (name in INTERNAL or not ctx.may(AclOperation.WRITE, ResourceType.TOPIC, name)):
+        return error_codes.TOPIC_AUTHORIZATION_FAILED
+    topic = ctx.image.topics_by_name.get(name)
+    is_known = topic is not None and index in topic.partitions
+    return error_codes.NONE if is_known else error_codes.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:
@@ -248,7 +263,7 @@ def _add_error(request: AddPartitionsToTxnRequest, error_code: int, _message: st
 APIS: Final[tuple[AnyApi, ...]] = (
     Api(InitProducerIdRequest, InitProducerIdResponse, initialize, _initialize_error, max_version=INIT_VERSION_MAX),
     Api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, add_partitions, _add_error),
-    Api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, add_offsets),
-    Api(EndTxnRequest, EndTxnResponse, end),
+    Api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, add_offsets, needs=(WRITE_TRANSACTIONAL_ID, READ_GROUP)),
+    Api(EndTxnRequest, EndTxnResponse, end, needs=(WRITE_TRANSACTIONAL_ID,)),
 )
 """In the order of a producer's requests."""

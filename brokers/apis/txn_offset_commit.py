@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
-from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext, parked
+from mockraft.brokers.apis.api import READ_GROUP, WRITE_TRANSACTIONAL_ID, Api, ApiError, Parked, RequestContext, parked
 from mockraft.brokers.apis.offsets import check_partition, is_too_long, name_of
 from mockraft.brokers.coordinators.members import Commit, Offset
 from mockraft.brokers.coordinators.state_log import COORDINATOR_ERRORS
@@ -168,4 +168,4 @@ def _client_error(code: int) -> int:
     return COORDINATOR_ERRORS.get(code, code)
 
 
-API = Api(TxnOffsetCommitRequest, TxnOffsetCommitResponse, handle, error)
+API = Api(TxnOffsetCommitRequest, TxnOffsetCommitResponse, handle, error, needs=(WRITE_TRANSACTIONAL_ID, READ_GROUP))

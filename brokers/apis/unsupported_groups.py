@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, Need, RequestContext
 from mockraft.kafka_api.api import error_code_only, error_with_default_message
+from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Message
 
 Form = Callable[[Message, int, str | None], Message]
 
+_OF_BROKERS: Final = (Need(AclOperation.CLUSTER_ACTION),)
 _GROUPS: Final = Items("group_ids", "groups", ("group_id",))
 _STATES: Final = (Items("topics", "results", ("topic_id",)), Items("partitions", "partitions", ("partition",)))
 
@@ -26,6 +28,7 @@ def _refused(
     form: Callable[..., Form] = error_code_only,
     *levels: Items,
     code: int = error_codes.UNSUPPORTED_VERSION,
+    needs: tuple[Need, ...] = (),
 ) -> AnyApi:
     """Return the API of this name of a kind of groups."""
     response = messages.by_name(f"{name}Response")
@@ -35,7 +38,7 @@ def _refused(
         ctx.remark = f"{name}: simulated brokers have no {kind} groups"
         return error(body, code, None)
 
-    api: AnyApi = Api(messages.by_name(f"{name}Request"), response, handle, error)
+    api: AnyApi = Api(messages.by_name(f"{name}Request"), response, handle, error, needs=needs)
     return api
 
 
@@ -48,7 +51,7 @@ APIS: Final[tuple[AnyApi, ...]] = (
     _refused("share", "AlterShareGroupOffsets", error_with_default_message),
     _refused("share", "DeleteShareGroupOffsets", error_with_default_message),
     *(
-        _refused("share", name, error_code_only, *_STATES, code=error_codes.NOT_COORDINATOR)
+        _refused("share", name, error_code_only, *_STATES, code=error_codes.NOT_COORDINATOR, needs=_OF_BROKERS)
         for name in (
             "InitializeShareGroupState",
             "ReadShareGroupState",

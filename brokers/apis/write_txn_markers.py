@@ -10,6 +10,7 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.transaction_markers import Marker
+from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
@@ -32,6 +33,8 @@ def handle(
     request: WriteTxnMarkersRequest, ctx: RequestContext
 ) -> WriteTxnMarkersResponse | Parked[WriteTxnMarkersResponse]:
     """Write the markers and wait for the replicas."""
+    if not ctx.may(AclOperation.ALTER, ResourceType.CLUSTER):
+        ctx.check(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
         # Kafka cannot build the batch, after it has written those before.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)

@@ -143,7 +143,7 @@ class Clients(Listener[AnyApi, RequestContext]):
 
         def handle(now_ms: int) -> Result:
             ctx.now_ms = now_ms
-            result = self._result(request, lambda: api.handle(body, ctx))
+            result = self._result(request, lambda: api.answer(body, ctx))
             assert result is not None, "a handler answers or parks"
             return result
 

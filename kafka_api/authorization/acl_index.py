@@ -146,6 +146,14 @@ class AclIndex:
             patterns.lengths[len(acl.resource_name)] -= 1
             patterns.lengths = +patterns.lengths
 
+    def examples(self, resource_type: int) -> list[str]:
+        """Return names of which one is allowed if any name is: a name without ACLs, and one of each pattern.
+
+        That of a prefix has no literal pattern of its own (Authorizer.authorizeByResourceType).
+        """
+        patterns = self._by_type.get(resource_type, _Patterns())
+        return ["hardcode", *patterns.literal, *(f"{prefix}\0" for prefix in patterns.prefixed)]
+
     def verdict(
         self, principal: str, host: str, operation: int, resource_type: int, resource_name: str, *, ranges: bool
     ) -> MatchingAcls:

@@ -3,6 +3,8 @@
 from enum import IntEnum
 from typing import Final
 
+from mockraft.wire import error_codes
+
 CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the only resource of type CLUSTER."""
 
@@ -61,3 +63,21 @@ class PermissionType(IntEnum):
     ANY = 1
     DENY = 2
     ALLOW = 3
+
+
+DENIED: Final = {
+    ResourceType.TOPIC: error_codes.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: error_codes.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: error_codes.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""The code for a client that may not do what it requests, by the type of the resource."""
+
+_CONFIGS: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
+"""The resource whose configs have an ACL of their own, by ConfigResource.Type."""
+
+
+def resource_of_configs(config_type: int, name: str) -> tuple[ResourceType, str]:
+    """Return the resource that controls access to configs: the topic or group, else the cluster."""
+    resource_type = _CONFIGS.get(config_type)
+    return (ResourceType.CLUSTER, CLUSTER_NAME) if resource_type is None else (resource_type, name)

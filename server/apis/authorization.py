@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperation, ResourceType
+from mockraft.kafka_api.authorization.acl_types import (
+    CLUSTER_NAME,
+    DENIED,
+    AclOperation,
+    ResourceType,
+    resource_of_configs,
+)
 from mockraft.kafka_api.authorization.authorizer import host_text
-from mockraft.kafka_configs.config_keys import GROUP, TOPIC
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
@@ -76,19 +81,10 @@ def allowed_topics(controller: Controller, ctx: Requester, operation: AclOperati
     return {name for name in names if is_allowed(controller, ctx, operation, ResourceType.TOPIC, name)}
 
 
-_CONFIG_RESOURCES: Final = {
-    TOPIC: (ResourceType.TOPIC, error_codes.TOPIC_AUTHORIZATION_FAILED),
-    GROUP: (ResourceType.GROUP, error_codes.GROUP_AUTHORIZATION_FAILED),
-}
-"""Return the resource that controls access to configs: the topic or group, else the cluster."""
-
-
 def check_configs(
     controller: Controller, ctx: Requester, operation: AclOperation, config_resource_type: int, name: str
 ) -> None:
     """Raise ApiError, by the kind of the resource, unless the requester may do this with its configs."""
-    on_cluster = ResourceType.CLUSTER, error_codes.CLUSTER_AUTHORIZATION_FAILED
-    resource_type, error_code = _CONFIG_RESOURCES.get(config_resource_type, on_cluster)
-    resource_name = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else name
+    resource_type, resource_name = resource_of_configs(config_resource_type, name)
     if not is_allowed(controller, ctx, operation, resource_type, resource_name):
-        raise ApiError(error_code, error_codes.message(error_code))
+        raise ApiError(DENIED[resource_type], error_codes.message(DENIED[resource_type]))

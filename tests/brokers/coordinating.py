@@ -20,7 +20,7 @@ from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, P
 from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.replicas import Replicas
-from mockraft.brokers.partitions.settings import TopicSettings
+from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings
 from mockraft.wire.message import Message
 
 NEWEST = dict.fromkeys(range(100), (0, 99))
@@ -30,6 +30,7 @@ class Hosts:
     """The replicas of broker 1; like Replicas it tells of changes."""
 
     broker_id = 1
+    settings = ReplicaSettings.of({})
 
     def __init__(self, image: ClusterImage) -> None:
         self.image = image

@@ -19,6 +19,7 @@ from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 from ..configs import SET, TOPIC, change_configs
 from ..conftest import registration_request, uuid
 from ..fetches import TOPIC_ID
+from ..filled_messages import SIZES, filled
 from ..live_client import DEADLINE_S, LiveClient
 from ..topics import topic
 from .conftest import OFFERED
@@ -27,7 +28,6 @@ pytestmark = pytest.mark.one_python
 
 CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 LOG = "__cluster_metadata"
-SIZES = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LIMITS: dict[str, tuple[Any, ...]] = {
     kind: (-(1 << bits - 1), -1, (1 << bits - 1) - 2, (1 << bits - 1) - 1) for kind, bits in SIZES.items()
 } | {"uint16": (0, 1, 65_534, 65_535), "float64": (-1.7976931348623157e308, -1.0, 1.7976931348623157e308, float("nan"))}
@@ -89,24 +89,6 @@ class Known(NamedTuple):
             known[api] |= {f"{name}_filter": value for name, value in known[api].items()} | {"pattern_type_filter": 3}
         common = {"cluster_id": CLUSTER_ID, "timeout_ms": 30_000, "partitions": [0], "assignments": []}
         return {**common, **known.get(api, of_orders)}
-
-
-def filled(module: Any, spec: StructSpec, version: int, known: dict[str, Any]) -> Any:
-    """Build a struct whose lists have an element each."""
-    values: dict[str, Any] = {}
-    for field in spec.fields:
-        name = field.attribute
-        if not field.versions.covers(version):
-            continue
-        if field.struct is None and name in known:
-            value = known[name]
-            values[name] = [value] if field.is_array and not isinstance(value, list) else value
-        elif field.struct is not None and known.get(name, [0]):
-            values[name] = filled(module, field.struct, version, known)
-            values[name] = [values[name]] if field.is_array else values[name]
-        elif field.is_array and field.kind in SIZES:
-            values[name] = [1]
-    return getattr(module, spec.name)(**values)
 
 
 def numbers(holder: Struct, spec: StructSpec, version: int, path: str = "") -> Iterator[tuple[str, Struct, FieldSpec]]:

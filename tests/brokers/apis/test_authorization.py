@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -29,6 +29,7 @@ from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
 from mockraft.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest
 from mockraft.wire.sasl import SaslLogin
 
 if TYPE_CHECKING:
@@ -195,3 +196,25 @@ def test_groups_and_topics_are_described_to_whoever_may_describe_them(cluster: S
     assert codes() == (error_codes.NONE, error_codes.GROUP_ID_NOT_FOUND)
     assert {each.error_code for each in answer(cluster, topics).topics} == {error_codes.TOPIC_AUTHORIZATION_FAILED}
     assert [each.name for each in answer(cluster, DescribeTopicPartitionsRequest()).topics] == ["orders"]
+
+
+def test_transactions_need_their_id_and_idempotence_some_topic(cluster: SyncController) -> None:
+    bootstrap = cluster.bootstrap_servers
+    idempotent = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
+    transactional = InitProducerIdRequest(transactional_id="till", transaction_timeout_ms=1_000)
+
+    coordinating(cluster)
+    alice = AdminClient(settings(bootstrap, "alice"))
+    assert answer(cluster, idempotent).error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
+    allow(cluster, ResourceType.TOPIC, "orders", AclOperation.WRITE)
+    assert answer(cluster, idempotent).error_code == error_codes.NONE
+    assert answer(cluster, transactional).error_code == error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    allow(cluster, ResourceType.TRANSACTIONAL_ID, "till", AclOperation.WRITE)
+    producer = Producer(settings(bootstrap, "alice", **{"transactional.id": "till"}))
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("orders", b"tea")
+    producer.commit_transaction(10)
+    allow(cluster, ResourceType.GROUP, "kitchen", AclOperation.DESCRIBE)
+    with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):
+        alice.delete_consumer_groups(["kitchen"])["kitchen"].result(10)

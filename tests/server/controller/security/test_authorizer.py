@@ -137,6 +137,31 @@ def test_resources_without_any_acl_may_be_everybodys() -> None:
     assert not allows(others, name="free")
 
 
+@each_row(
+    ("allowed", "denied", "is_allowed"),
+    [
+        ("", "", False),
+        ("a", "", True),
+        ("a", "a", False),
+        ("a b", "a", True),
+        ("a-b", "a-", False),
+        ("a-", "a-", False),
+        ("a-b-", "a-", False),
+        ("a-", "a-b-", True),
+        ("*", "a", True),
+        ("a a-", "*", False),
+    ],
+)
+def test_an_operation_on_any_resource_is_decided_as_by_kafka(allowed: str, denied: str, is_allowed: bool) -> None:
+    """As Authorizer.authorizeByResourceType; a name with a dash at its end is a prefix."""
+    index = AclIndex()
+    for permission, names in ((PermissionType.ALLOW, allowed), (PermissionType.DENY, denied)):
+        for name in names.split():
+            kind = PatternType.PREFIXED if name.endswith("-") else PatternType.LITERAL
+            index.add(entry(resource_name=name, pattern_type=kind, permission_type=permission))
+    assert any(allows(index, name=name) for name in index.examples(ResourceType.TOPIC)) is is_allowed
+
+
 def test_an_acl_is_another_one_with_another_permission_or_operation() -> None:
     index = index_of(denial := entry(permission_type=PermissionType.DENY))
     assert [acl in index for acl in (denial, entry(), entry(operation=AclOperation.WRITE))] == [True, False, False]
