@@ -13,6 +13,9 @@ from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.kafka_api.authorization.authorizer import Authorizer
 from mockraft.kafka_api.options import check_option
 from mockraft.kafka_api.security import SECURITY_PROTOCOLS, ServerSecurity, own_client_security, uses_sasl
+from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs.config_keys import BROKER
+from mockraft.kafka_configs.config_values import parse_property
 from mockraft.releases import release
 from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import PROTOCOLS, ClientSecurity
@@ -105,7 +108,7 @@ def draw_config(
     It has the name of its security protocol. The port is 9092 + broker id unless given, or any free one when clients
     are served: that port is known and advertised once the broker has started. A real controller needs a port other than
     0: it resigns over a registration with port 0. `options` are `host` and any other fields of `BrokerConfig`, such as
-    `rack`. TypeError and ValueError name an option of another type or out of its bounds.
+    `rack`. TypeError and ValueError name an option of another type or out of its bounds, or a wrong property.
     """
     known = [each.name for each in fields(BrokerConfig)]
     for name in options.keys() - known - {"host"}:
@@ -113,6 +116,9 @@ def draw_config(
     given = {"broker_id": broker_id, "cluster_id": cluster_id, "host": "127.0.0.1", "port": port, **options}
     for name, value in given.items():
         check_option(name, value, _KINDS[name], *_BOUNDS.get(name, (0 if name.endswith("_ms") else -1,)))
+    for name, text in options.get("properties", {}).items():
+        if name in config_keys.keys(BROKER):
+            parse_property(config_keys.keys(BROKER)[name], text)
     paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
     host = options.pop("host", "127.0.0.1")
     if port is None:

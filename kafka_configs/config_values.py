@@ -102,6 +102,14 @@ def parse(key: ConfigKey, text: str | None) -> Any:
     return value
 
 
+def parse_property(key: ConfigKey, text: str) -> Any:
+    """Parse a value of a properties file. Raises ValueError."""
+    try:
+        return parse(key, text)
+    except ApiError as error:
+        raise ValueError(f"{key.name}={text}: {error.message}") from error
+
+
 def converted(value: str, factor: int) -> str:
     """Convert a broker key's value to the topic key's unit, which is `factor` times smaller; "0" if it is no number."""
     if factor == 1:

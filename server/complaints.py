@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from mockraft.kafka_api.journal import ClosedConnection, Entry, Exchange, line
 from mockraft.kafka_api.journal.lines import entry_text, raised
 from mockraft.kafka_api.journal.verification import described
+from mockraft.server.stubs.faults.fault import ClientEnd
 from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
     from mockraft.server.state.state import State
-    from mockraft.server.stubs.faults.fault import Fault
+    from mockraft.server.stubs.faults.fault import ConnectionMatch, Fault
     from mockraft.server.stubs.faults.registry import Faults
     from mockraft.server.stubs.stub import Stub
     from mockraft.server.stubs.stub_list import StubList
@@ -46,8 +47,8 @@ def unused_stubs(stubs: StubList, requests: Sequence[Exchange], among: Iterable[
     return [Complaint(stub.id, text(stub)) for stub in unused]
 
 
-def unfired_faults(faults: Faults, state: State) -> list[Complaint]:
-    """Complain of faults that never took effect."""
+def unfired_faults(faults: Faults, state: State, requests: Sequence[Exchange]) -> list[Complaint]:
+    """Complain of faults that never took effect, and say at which brokers their clients were instead."""
 
     def text(fault: Fault) -> str:
         why = ""
@@ -58,11 +59,23 @@ def unfired_faults(faults: Faults, state: State) -> list[Complaint]:
             why = f"\n  {unknown}"
         except (KeyError, RuntimeError):
             pass  # it is about no broker, or no controller is active that knows them
+        if fault.kind.toxic is not None and (brokers := sorted(_brokers_met(fault.match, requests))):
+            where = ", ".join(map(str, brokers))
+            why = f"\n  its clients sent requests to broker {where}; without broker={where} it affects controllers only"
         scopes = {**fault.params, **fault.match.to_json()}
         about = ", ".join([fault.kind.name, *(f"{camel(name)}={value}" for name, value in scopes.items())])
         return f"fault {fault.id} never met anything: {about}{why}"
 
     return [Complaint(fault.id, text(fault)) for fault in faults.unfired()]
+
+
+def _brokers_met(match: ConnectionMatch, requests: Iterable[Exchange]) -> set[int]:
+    """Return the simulated brokers whose clients agree with the scopes of a fault of connections to controllers."""
+
+    def client(at: Exchange) -> ClientEnd:
+        return ClientEnd(at.client_id, at.broker_id, at.connection_id, at.client.listener, at.node_id, at.peer_address)
+
+    return {each.node_id for each in requests if each.at_broker and match.meets(client(each))}
 
 
 def failures(entries: Iterable[Entry]) -> list[Complaint]:

@@ -372,7 +372,7 @@ class Double:
     def assert_all_faults_fired(self) -> None:
         """Raise AssertionError for faults that never took effect."""
         __tracebackhide__ = True
-        complain(unfired_faults(self.script.faults, self.state))
+        complain(unfired_faults(self.script.faults, self.state, self.requests()))
 
     def assert_nothing_broke(self, *, since: int = 0) -> None:
         """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself."""
@@ -389,7 +389,8 @@ class Double:
         stubs, requests = self.script.stubs, self.requests()
         unexpected = unexpected_requests(stubs, requests) if self.strict else []
         broke = failures(merged(self.journals.values()))
-        return [*broke, *unused_stubs(stubs, requests), *unfired_faults(self.script.faults, self.state), *unexpected]
+        unfired = unfired_faults(self.script.faults, self.state, requests)
+        return [*broke, *unused_stubs(stubs, requests), *unfired, *unexpected]
 
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
         """Release a blackholed client or connection, or all; return how many."""

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, ConfigKey
-from mockraft.kafka_configs.config_values import parse
+from mockraft.kafka_configs.config_values import parse_property
 from mockraft.releases import Release
-from mockraft.wire.errors import ApiError
 from mockraft.wire.names import similar_names
 
 _NAMED_OTHERWISE: Final = {
@@ -73,7 +72,7 @@ def fields_and_others(
     for name, text in properties.items():
         if name in _FROM_OTHER_OPTIONS:
             raise ValueError(f"{name}: a controller has an option for it, {option_name(_FROM_OTHER_OPTIONS[name])}")
-        value = _value(_key(name, of), text)
+        value = parse_property(_key(name, of), text)
         field = by_property.get(name)
         if field is None:
             others[name] = text
@@ -91,10 +90,3 @@ def _key(name: str, of: Release) -> ConfigKey:
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise ValueError(f"{name}: a broker or controller of Kafka {of.name} has no such property{hint}")
     return keys[name]
-
-
-def _value(key: ConfigKey, text: str) -> Any:
-    try:
-        return parse(key, text)
-    except ApiError as error:
-        raise ValueError(f"{key.name}={text}: {error.message}") from error

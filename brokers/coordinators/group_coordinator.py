@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from mockraft.brokers.coordinators import classic_members, group_records
 from mockraft.brokers.coordinators.consumer_groups import Group, GroupLimits
@@ -41,6 +41,7 @@ from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_configs.config_keys import BROKER, GROUP, keys
+from mockraft.kafka_configs.config_values import parse
 from mockraft.kafka_configs.described_configs import broker_key
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
@@ -284,22 +285,25 @@ class GroupCoordinator:
         return made
 
     def _settings(self, group_id: str) -> GroupSettings:
-        """Return the configs of a group: its own, else the cluster's, else the broker's (GroupConfig)."""
+        """Return the configs of a group: its own, else the cluster's, else the broker's (GroupConfig).
+
+        Raises ApiError (INVALID_CONFIG) for a value that no controller would have accepted.
+        """
         own, cluster = self._image.config(GROUP, group_id), self._image.config(BROKER, "")
         properties = self._config.properties
 
-        def value(key: str) -> str:
+        def value(key: str) -> Any:
             name = broker_key(key)
             layers = (own.get(key), cluster.get(name), properties.get(name), self._defaults[name])
-            return next(each for each in layers if each is not None)
+            return parse(keys(BROKER)[name], next(each for each in layers if each is not None))
 
         return GroupSettings(
-            int(value("consumer.session.timeout.ms")),
-            int(value("consumer.heartbeat.interval.ms")),
-            int(value("consumer.assignment.interval.ms")),
-            int(value("consumer.regex.refresh.interval.ms")),
-            int(value("consumer.max.size")),
-            tuple(each.strip() for each in value("consumer.assignors").split(",")),
+            value("consumer.session.timeout.ms"),
+            value("consumer.heartbeat.interval.ms"),
+            value("consumer.assignment.interval.ms"),
+            value("consumer.regex.refresh.interval.ms"),
+            value("consumer.max.size"),
+            tuple(value("consumer.assignors")),
             classic_members.MIGRATIONS.get(value("consumer.migration.policy").lower(), ()),
         )
 

@@ -68,16 +68,9 @@ class Limits:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Limits:
-        """Read the limits from server.properties. Raises ValueError for an invalid number."""
+        """Read the limits from server.properties."""
         named = {field.name: properties.get(field.name.replace("_", ".")) for field in fields(cls)}
-        return cls(**{field: _number(field, text) for field, text in named.items() if text is not None})
-
-
-def _number(field: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{field.replace('_', '.')} must be a whole number, not {text!r}") from None
+        return cls(**{field: int(text) for field, text in named.items() if text is not None})
 
 
 class Credentials:

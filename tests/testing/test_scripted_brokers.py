@@ -74,6 +74,8 @@ def test_a_fault_of_bytes_is_for_the_clients_of_the_brokers_that_it_names() -> N
             controller.faults.latency(latency_ms=1, broker=7)
         assert produced(controller, "orders") is None
         assert (of_broker.fired > 0, of_controller.fired) == (True, 0)
+        with pytest.raises(AssertionError, match=r"elsewhere never met anything.*\n  its clients .* broker 1; without"):
+            controller.assert_all_faults_fired()
         controller.faults.reset()
 
 

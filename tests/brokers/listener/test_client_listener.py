@@ -16,7 +16,6 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.config import Listener, draw_config
 from mockraft.brokers.listener.client_listener import ListenerError
-from mockraft.brokers.listener.clients import Limits
 from mockraft.wire import client
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.metadata_request import MetadataRequest
@@ -128,11 +127,10 @@ async def test_a_port_that_is_taken_is_reported_with_a_remedy() -> None:
     assert broker.listener.connections == {}
 
 
-@each_row("name", ["socket.request.max.bytes", "max.connections", "connections.max.idle.ms"])
-def test_a_limit_that_is_no_number_is_named(name: str) -> None:
-    with pytest.raises(ValueError, match=name):
-        Limits.of({name: "many"})
-    assert Limits.of({name: "7"}) != Limits()
+@each_row("name", ["socket.request.max.bytes", "connections.max.idle.ms", "group.consumer.session.timeout.ms"])
+def test_a_property_that_is_no_number_is_refused_in_kafkas_words(name: str) -> None:
+    with pytest.raises(ValueError, match=f"Invalid value many for configuration {name}: Not a number of type"):
+        draw_config(1, "a-cluster", (), random.Random(1), properties={name: "many"})
 
 
 VALID = [write_request(api.request(), api.versions[1], 1, "fuzz") for api in APIS.values()]
