@@ -7,6 +7,7 @@ is enough; the journal has an entry for every refusal.
 from __future__ import annotations
 
 import logging
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final
 
 from mockraft.wire import api_keys
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from mockraft.wire.message import Message
 
 SILENT_MS: Final = 60_000
-"""Time without another warning of the same kind, host and listener."""
+"""Time without another warning of the same key, such as kind, host and listener."""
 KEYS_MAX: Final = 1_024
 TLS_HANDSHAKE: Final = 0x1603
 """First two bytes of each TLS handshake; as part of a frame's length they stand for 352 MiB and more."""
@@ -41,24 +42,44 @@ class VersionNotServedError(WireError):
     kind = "api_version"
 
 
+class Repeats:
+    """Decides which of the warnings with one key are logged: one in `SILENT_MS`, and each with another reason.
+
+    It is the first one, or a later one of those within the time (`logged_at`).
+    """
+
+    def __init__(self, logged_at: int = 1) -> None:
+        self._logged_at = logged_at
+        self._seen: dict[Hashable, tuple[int, int, str]] = {}
+
+    def is_due(self, key: Hashable, now_ms: int = 0, reason: str = "") -> bool:
+        """Count a warning; return True if it should be logged. Without a time each reason is logged once."""
+        since_ms, count, before = self._seen.pop(key, (now_ms, 0, reason))
+        if now_ms - since_ms >= SILENT_MS or reason != before:
+            since_ms, count = now_ms, 0
+        if len(self._seen) >= KEYS_MAX:
+            # Clients choose many keys; the oldest is removed first.
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = since_ms, count + 1, reason
+        return count + 1 == self._logged_at
+
+    def forget(self, key: Hashable) -> None:
+        """Log the next warning with this key."""
+        self._seen.pop(key, None)
+
+
 class RefusalLog:
-    """Logs refusals of one listener by `kind`, at most one per host in `SILENT_MS`."""
+    """Logs refusals of one listener by `kind` and host."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._warned_ms: dict[tuple[str, str, str], int] = {}
+        self._repeats = Repeats()
 
     def warn(self, kind: str, client: Client, reason: str, now_ms: int) -> None:
         """Log why a client was refused, unless the same was logged a short time ago."""
         host = client.address.rpartition(":")[0] or client.address
-        key = kind, host, client.listener
-        warned_ms = self._warned_ms
-        if key in warned_ms and now_ms - warned_ms[key] < SILENT_MS:
+        if not self._repeats.is_due((kind, host, client.listener), now_ms):
             return
-        warned_ms.pop(key, None)
-        if len(warned_ms) >= KEYS_MAX:
-            del warned_ms[next(iter(warned_ms))]
-        warned_ms[key] = now_ms
         node = f"{'broker' if self._journal.at_broker else 'controller'} {self._journal.node_id}"
         name = f"connection {client.connection_id} of {client.address}"
         _log.warning("%s, listener %s: %s: %s", node, client.listener, name, reason)

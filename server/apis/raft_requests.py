@@ -128,7 +128,7 @@ def leader_and_epoch(leader_id_and_epoch: Callable[..., LeaderT], raft: Raft, **
 def log_refusal(controller: Controller, replica: ReplicaKey, error_code: int, what: str, now_ms: int) -> None:
     """Log, as leader, that a replica is refused again and again: once a minute for each cause."""
     leading = controller.raft.leading
-    if leading is not None and leading.repeats_refusal(replica, error_code, now_ms):
+    if leading is not None and leading.refused.is_due((replica, error_code), now_ms):
         _LOGGER.warning("replica %s is refused again and again: %s: %s", replica, error_codes.name(error_code), what)
 
 

@@ -20,21 +20,15 @@ QUORUM: Final = "node %d may not take part in the quorum"
 OTHER_CLUSTER_REMEDY: Final = "format its directories with this cluster id, or serve with --cluster-id"
 
 _LOGGER = logging.getLogger(__name__)
-_REFUSALS_MAX: Final = 1_000
-"""Number of refusals that are remembered; then all are logged again."""
 
 
 def warn_once(
     controller: Controller, broker_id: int, what: str, error_code: int, message: str | None, remedy: str | None
 ) -> None:
     """Log that a broker may not do something (REGISTER, FETCH, QUORUM), unless that was the last reason for it."""
-    refused, reason = controller.refused_brokers, f"{error_codes.name(error_code)}: {message}"
-    if refused.get((broker_id, what)) == reason:
-        return
-    if len(refused) >= _REFUSALS_MAX:
-        refused.clear()
-    refused[broker_id, what] = reason
-    _LOGGER.warning(what + ": %r%s", broker_id, reason, f"; {remedy}" if remedy else "")
+    reason = f"{error_codes.name(error_code)}: {message}"
+    if controller.refused_brokers.is_due((broker_id, what), reason=reason):
+        _LOGGER.warning(what + ": %r%s", broker_id, reason, f"; {remedy}" if remedy else "")
 
 
 def other_cluster(controller: Controller, cluster_id: str, replica_id: int, what: str) -> ApiError:
@@ -48,7 +42,7 @@ def other_cluster(controller: Controller, cluster_id: str, replica_id: int, what
 def forget(controller: Controller, broker_id: int) -> None:
     """Log the broker's next refusal in any case."""
     for what in (REGISTER, FETCH):
-        controller.refused_brokers.pop((broker_id, what), None)
+        controller.refused_brokers.forget((broker_id, what))
 
 
 def mutation_quota(controller: Controller, ctx: RequestContext, strict_since_version: int) -> MutationQuota:

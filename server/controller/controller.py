@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mockraft.kafka_api.api import NEVER_MS
+from mockraft.kafka_api.refusals import Repeats
 from mockraft.releases import METADATA_VERSION, Behaviour, release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates, Sessions
@@ -74,7 +75,7 @@ class Controller:
         self.config = config
         self.events = events or Events()
         self.policy_failure = ""
-        self.refused_brokers: dict[tuple[int, str], str] = {}
+        self.refused_brokers = Repeats()
         """The last reason why a broker was refused something (see mockraft.server.apis.refusals)."""
         self.release = release(config.release)
         """The Kafka release whose controller this is."""

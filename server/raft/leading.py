@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mockraft.kafka_api.refusals import Repeats
 from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterNode, VoterSet
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 OBSERVERS_MAX = 100_000
-REFUSALS_COUNTED_MS = 60_000
 REFUSALS_LOGGED_AT = 10
+"""The first ones are not logged: a broker that looks for the leader, or had another one, is refused once or twice."""
 DIVERGED_MAX = 1_000
 CAUGHT_UP_FETCH_AGE_MS = 3_600_000
 
@@ -58,7 +59,7 @@ class Leading:
         self.voters: dict[int, tuple[VoterNode, ReplicaState]] = {}
         self._observers: dict[ReplicaKey, ReplicaState] = {}
         self._diverged: set[tuple[int, int]] = set()
-        self._refused: dict[tuple[ReplicaKey, int], tuple[int, int]] = {}
+        self.refused = Repeats(logged_at=REFUSALS_LOGGED_AT)
         self._fetched_voters: set[int] = set()
         self._check_quorum_timeout_ms = fetch_timeout_ms * 3 // 2
         self._check_quorum_deadline_ms = now_ms + self._check_quorum_timeout_ms
@@ -167,21 +168,6 @@ class Leading:
             return False
         self._diverged.add(found)
         return True
-
-    def repeats_refusal(self, replica: ReplicaKey, error_code: int, now_ms: int) -> bool:
-        """Record that a replica is refused; return True if that should be logged: once a minute for each cause.
-
-        The first ones are not: a broker that looks for the leader, or had another one, is refused once or twice.
-        """
-        cause = (replica, error_code)
-        if cause not in self._refused and len(self._refused) >= DIVERGED_MAX:
-            # Any client can claim to be any replica; the oldest is removed first.
-            del self._refused[next(iter(self._refused))]
-        since_ms, count = self._refused.get(cause, (now_ms, 0))
-        if now_ms - since_ms >= REFUSALS_COUNTED_MS:
-            since_ms, count = now_ms, 0
-        self._refused[cause] = (since_ms, count + 1)
-        return count + 1 == REFUSALS_LOGGED_AT
 
     def observers(self, now_ms: int) -> dict[ReplicaKey, ReplicaState]:
         """Return replicas without a vote that fetched in the last five minutes: every broker."""
