@@ -53,7 +53,6 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
         "capture": Listed("traffic.capture", "Record the traffic between brokers and controllers."),
         "record": Listed("traffic.record", "Record a controller's responses as a stub file."),
         "replay": Listed("traffic.replay", "Send a capture's requests again and compare the responses."),
-        "serve-capture": Listed("serve.capture", "Answer brokers with the responses of a capture."),
         "spark": Listed("spark.command", "Decode, verify, replay and report captures on Spark."),
     },
     "From an incident to a test": {

@@ -2,5 +2,5 @@
 
 options.py has the table of options: those of the controller's configuration and of the process. command.py checks them
 (OptionError names the flag), starts the controllers and prints the ready line once they accept connections; admin.py,
-quorum.py, release.py, security.py and stubs.py check and start their part. capture.py is `serve-capture`.
+quorum.py, release.py, security.py and stubs.py check and start their part.
 """

@@ -15,7 +15,4 @@ metadata log. `targets` starts the controllers, `session_replay` gives the resul
 
 A request is sent at most once: `coordinator` refuses a session that Spark starts a second time. Memory holds a bounded
 window of a session, whatever its length (`session_replay`).
-
-The other direction, a controller that answers from a capture, is `captured_answers` with its asyncio server
-`capture_controller`.
 """

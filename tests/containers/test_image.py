@@ -73,8 +73,8 @@ def test_with_the_captures_extra_it_decodes_a_capture_and_is_the_controller_in_i
     read = run("docker", "run", "--rm", *mounted, "--entrypoint", "python", captures_image, "-c", READ)
     assert read.split() == ["1726", "True"]
 
-    captured = ("--capture", "/captures/controller-4.3.1.pcap", "--port", "19093", "--listen", "127.0.0.1:9093")
-    name = run("docker", "run", "--detach", *mounted, captures_image, "serve-capture", *captured).strip()
+    source = ("--from", "/captures/controller-4.3.1.pcap")
+    name = run("docker", "run", "--detach", *mounted, captures_image, "twin", *source).strip()
     try:
         wait_until(lambda: "ready bootstrap=" in run("docker", "logs", name), 60, "ready")
         assert "127.0.0.1:9093 answers" in run("docker", "exec", name, "mockraft", "health")

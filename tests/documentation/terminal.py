@@ -13,7 +13,7 @@ from pathlib import Path
 from .console import Command, matches
 
 _SERVER = re.compile(
-    r"mockraft (?:serve|serve-capture|capture|broker(?!-)|run|twin --from|record --upstream|requests --follow)\b"
+    r"mockraft (?:serve|capture|broker(?!-)|run|twin --from|record --upstream|requests --follow)\b"
     r"|mockraft fleet(?![^#]* --for )"
     r"|kafka-server-start|moto_server"
 )
