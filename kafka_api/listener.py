@@ -16,6 +16,7 @@ configuration (`Parts`): the limits, the journal, the logins, the stubs.
 
 from __future__ import annotations
 
+import traceback
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,12 +30,13 @@ from mockraft.kafka_api.connections import (
     Connection,
     ContextT,
     Deadlines,
+    LoginResult,
     PendingRequest,
     Result,
     Scripted,
 )
 from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
-from mockraft.kafka_api.journal import Answer, ClosedConnection, Exchange, Journal, without_secrets
+from mockraft.kafka_api.journal import Answer, BrokenTick, ClosedConnection, Exchange, Journal, without_secrets
 from mockraft.kafka_api.logins import LoginLimits, Logins
 from mockraft.kafka_api.security import ServerSecurity, uses_sasl, uses_tls
 from mockraft.kafka_api.tls import NoTlsError
@@ -338,7 +340,11 @@ class Listener(Generic[ApiT, ContextT]):
         """Let the connection's login judge a frame; return False if the APIs answer it."""
         login = connection.authentication
         assert login is not None
-        verdict = login.receive(frame, now_ms)
+        try:
+            verdict = login.receive(frame, now_ms)
+        except Exception:
+            self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
+            verdict = LoginResult(failure="its login broke; the error is mockraft's", refused=False)
         if verdict.passes:
             return False
         answers: Effects = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
 
@@ -201,10 +201,12 @@ class Double:
         journal.at_broker = True
         journal.topic_name = self._topic_name
 
-        def scripts(listener: AnyListener) -> ScriptedRequests | None:
-            if not self.script.stubs.is_armed:
-                return None
+        @cache
+        def scripted(listener: AnyListener) -> ScriptedRequests:
             return ScriptedRequests(self.script.stubs, listener, broker_id, at_broker=True)
+
+        def scripts(listener: AnyListener) -> ScriptedRequests | None:
+            return scripted(listener) if self.script.stubs.is_armed else None
 
         def links(shell: Shell) -> ToxicLinks:
             return ToxicLinks(shell, self.script.faults, broker_id, at_broker=True)

@@ -8,7 +8,6 @@ refuse the connection. Afterwards it stays only if the session expires, for re-a
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
@@ -88,12 +87,6 @@ class SaslExchange:
 
     def receive(self, frame: bytes, now_ms: int) -> LoginResult:
         """Judge the connection's next frame."""
-        try:
-            return self._judged(frame, now_ms)
-        except Exception:
-            return LoginResult(failure=f"refused: {traceback.format_exc()}")
-
-    def _judged(self, frame: bytes, now_ms: int) -> LoginResult:
         if self.state is SaslState.COMPLETE:
             if not self._begins_again(frame, now_ms):
                 return self._in_session(now_ms)

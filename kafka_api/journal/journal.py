@@ -127,7 +127,7 @@ class Journal:
         self._notify_failure(closed)
 
     def add_broken_tick(self, broken: BrokenTick) -> None:
-        """Add a failure of periodic work."""
+        """Add a failure of a login or of periodic work."""
         self.failures += 1
         self._keep(broken)
         self._notify_failure(broken)

@@ -141,7 +141,7 @@ def entry_text(entry: Entry) -> EntryText:
         who = f"connection {entry.connection_id}"
         return EntryText(entry.closed_ms, *node, number, who, what, entry.reason, (number,), ())
     assert isinstance(entry, BrokenTick)
-    what = "periodic work broke:"
+    what = "a login or periodic work broke:"
     return EntryText(entry.at_ms, *node, number, "controller", what, raised(entry.failure), (number,), ())
 
 

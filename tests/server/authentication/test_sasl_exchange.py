@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mockraft.kafka_api.authentication.sasl_exchange import TAKEN, SaslState
+from mockraft.kafka_api.authentication.sasl_exchange import TAKEN, SaslExchange, SaslState
 from mockraft.wire import api_keys, error_codes, sasl
 from mockraft.wire.connection import write_request
 from mockraft.wire.message import Message
@@ -217,6 +217,16 @@ def test_wrong_bare_token_closes_the_connection_without_a_response(peer: Any) ->
     peer.send(b"\0\0\0\x04\0a\0b")
     peer.wait(DELAY_MS)
     assert (peer.data, bool(peer.closed)) == (b"", True)
+
+
+def test_a_failure_of_the_exchange_itself_is_not_the_clients(peer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SaslExchange, "_evaluate", lambda _exchange, _token: 1 // 0)
+    peer.handshake("PLAIN")
+    peer.request(SaslAuthenticateRequest(auth_bytes=b""), 2)
+    peer.wait(DELAY_MS)
+    broke, closed = peer.listener.node.journal.entries[-2:]
+    assert "ZeroDivisionError" in broke.failure
+    assert (peer.closed, closed.refused) == ("its login broke; the error is mockraft's", False)
 
 
 def test_authenticated_connection_without_session_lifetime_cannot_reauthenticate(peer: Any) -> None:
