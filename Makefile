@@ -14,7 +14,8 @@ export UV_SYSTEM_CERTS := true
 export UV_PYTHON_DOWNLOADS := never
 PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name) 2>/dev/null)))
 PYTHON_3_14 := $(wildcard $(addsuffix /python3.14,$(PYENV_PYTHONS)))$(shell command -v python3.14)
-PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
+# In a terminal, uv shows its progress: without packages in its cache it takes a minute.
+PIP := .venv/bin/uv pip install $(shell test -t 2 || echo --quiet) --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
 # Longest first: two environments run at a time.
 ENVIRONMENTS ?= tests,checks,speed,dist

@@ -135,7 +135,7 @@ def _header(moment: Moment, width: int) -> RenderableType:
         cells: list[Text] = []
         for label, value in facts[row : row + columns]:
             style = "bold" if label == "bootstrap" else ""
-            cells += [Text(label, style="dim"), Text(value, style=style, overflow="fold")]
+            cells += [Text(label, style="dim", no_wrap=True), Text(value, style=style, overflow="fold")]
         grid.add_row(*cells)
     return Group(title, grid)
 
@@ -178,10 +178,12 @@ def _hints(moment: Moment, width: int) -> RenderableType:
         ("a real one", f"kafka-storage format -t {moment.cluster_id} -c broker.properties"),
         ("quit", "Ctrl-C"),
     )
+    if width < MEDIUM:
+        # Without its label the command fits into a line of 80 columns, and can be pasted.
+        return Text(f"{hints[0][1]}\nCtrl-C to quit")
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True, min_width=10)
     grid.add_column(overflow="fold")
     for label, command in hints:
-        if width >= MEDIUM or label in ("one more", "quit"):
-            grid.add_row(label, Text(command))
+        grid.add_row(label, Text(command))
     return grid
