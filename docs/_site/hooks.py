@@ -16,7 +16,12 @@ _EMPTY_HEADING = re.compile(r"<th( [^>]*)?></th>")
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Replace relative links that leave the folder of the documentation (an event of MkDocs)."""
+    """Replace relative links that leave the folder of the documentation (an event of MkDocs).
+
+    The search finds pages that help first, and evidence and explanations after them.
+    """
+    if page.file.src_uri.startswith(("evidence/", "explanation/")):
+        page.meta["search"] = {"boost": 0.2}
     folder = posixpath.join("docs", posixpath.dirname(page.file.src_uri))
 
     def in_repository(link: re.Match[str]) -> str:
