@@ -100,66 +100,12 @@ def test_noisy_measurement_is_repeated(rounds: tuple[float, ...], runs: int) -> 
     assert len(runner.parts["one"].runs) == runs
 
 
-def test_repetitions_stop_at_the_time_limit() -> None:
-    runner, _ = ran(limit_s=35.0, one=[result(gate(1.0))] * 2, two=[result(gate(1.0))])
-    assert [len(part.runs) for part in runner.parts.values()] == [2, 1]
-    assert (runner.seconds, runner.verdict()[1]) == (30.0, 1)
-
-
-def test_what_cannot_be_measured_is_a_missed_bound_and_not_repeated() -> None:
-    runner, _ = ran(one=[result(gate("mockraft-speed is not installed"))])
-    lines, code = runner.verdict()
-    assert code == 1
-    assert "mockraft-speed is not installed (required ≥ 2)" in lines[0]
-    assert len(runner.parts["one"].runs) == 1
-
-
 def test_failed_benchmark_is_a_missed_bound_and_the_others_run() -> None:
     runner, _ = ran(one=[3], two=[result(gate(5.0))])
     lines, code = runner.verdict()
     assert code == 1
     assert lines[0] == "NO   one ends well: exit code 3 (required ≤ 0)"
     assert lines[1].startswith("yes")
-
-
-def test_run_that_takes_too_long_is_a_missed_bound() -> None:
-    runner, _ = ran(limit_s=15.0, one=[result(gate(2.0))], two=[result(gate(2.0))])
-    lines, code = runner.verdict()
-    assert (lines[-1], code) == ("NO   the whole run, minutes: 0.3 (required ≤ 0.25)", 1)
-
-
-def test_repeated_run_keeps_the_values_of_all_rounds() -> None:
-    from result import merged
-
-    (judged,) = merged([result(gate(2.0, 1.0, 2.0, 3.0)), result(gate(4.0, 4.0, 5.0))]).gates
-    assert judged.values == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert judged.spread == pytest.approx(4 / 3)
-    assert judged.row() == ["answers ÷ Kafka's", "3.00", "133 %", 2, "≥ 2", "yes"]
-
-
-def test_result_of_a_benchmark_survives_json() -> None:
-    from result import Picture, Result, Table
-
-    made = result(gate(2.0, 1.0, 3.0))
-    made.tables.append(Table("Rates", ["load", "1/s"], [["heartbeats", 5]]))
-    made.picture = Picture("Cost", {"topics": {"CreateTopics": {1: 2.0}}})
-    read = Result.from_json(made.to_json())
-    assert read.gates == made.gates
-    assert read.tables == made.tables
-    assert "| answers ÷ Kafka's | 2.00 | 100 % | 1 | ≥ 2 | yes |" in read.section("fake")
-
-
-def test_page_begins_with_commit_machine_and_missed_bounds() -> None:
-    from running.machine import introduction
-
-    runner, _ = ran(one=[result(gate(1.0))] * 3)
-    page = "\n".join(introduction(Path(__file__).parents[2], runner))
-    assert "from commit `" in page
-    assert "1 of 2 bounds are met" in page
-    assert "- Not met: answers ÷ Kafka's: 1.00 (required ≥ 2)." in page
-    assert "Still uncertain at the end: one." in page
-    assert "| processor |" in page
-    assert "| one | 3 | 10 | 10, 10, 10 |" in page
 
 
 @soak

@@ -12,11 +12,9 @@ from tools.release_check.report import (
     Findings,
     Result,
     StepVerdict,
-    as_markdown,
     exit_code,
     run_steps,
     summary,
-    table,
 )
 
 from ...rows import each_row
@@ -57,10 +55,6 @@ def test_each_way_to_end_has_its_verdict(run: Callable[[str], Findings], verdict
     assert (result.verdict, result.found.line) == (verdict, line)
 
 
-def test_an_error_that_nobody_foresaw_has_its_traceback_in_the_report() -> None:
-    assert 'return Findings(f"{int(subject)}")' in as_markdown(results_of(breaks), "Kafka 4.5.0")
-
-
 @each_row(
     ("runs", "code"),
     [((passes, passes), 0), ((passes, fails), 1), ((passes, lacks_java), 2), ((lacks_java, breaks), 1)],
@@ -75,36 +69,3 @@ def test_steps_after_a_failed_one_are_not_run_and_name_it() -> None:
     found = results_of(fails, passes, after=("fails",))
     assert [(each.verdict, each.found.line) for each in found][1] == (StepVerdict.NOT_RUN, "it needs fails")
     assert summary(found) == "0 of 2 steps passed, fails FAILED, passes not run"
-
-
-def test_progress_has_a_line_before_and_a_verdict_after_each_step() -> None:
-    lines: list[str] = []
-    run_steps([CheckStep("sync", "can it be read?", passes)], "4.5.0", lines.append)
-    assert lines == ["[1/1] sync: can it be read?", "[1/1] sync: passed, all of 4.5.0 (0.0 s)"]
-
-
-def test_report_has_all_verdicts_and_the_details() -> None:
-    found = [
-        Result("sync", "can it be read?", StepVerdict.PASSED, Findings("a | b"), 1.25),
-        Result("compare", "what has changed?", StepVerdict.FAILED, Findings("two"), 0.5),
-        Result("broker", "does it run?", StepVerdict.FAILED, Findings("no", "its log"), 2),
-    ]
-    assert as_markdown(found, "Kafka 4.5.0").splitlines() == [
-        "# Kafka 4.5.0",
-        "",
-        "1 of 3 steps passed, compare FAILED, broker FAILED.",
-        "",
-        "| step | verdict | found | s |",
-        "| --- | --- | --- | --- |",
-        r"| sync | passed | a \| b | 1.2 |",
-        "| compare | FAILED | two | 0.5 |",
-        "| broker | FAILED | no | 2.0 |",
-        "",
-        "## broker: does it run?",
-        "",
-        "its log",
-    ]
-
-
-def test_table_keeps_one_line_for_a_row() -> None:
-    assert table(["case", "why"], [["a", "x\n|"]]).splitlines()[2] == r"| a | x \| |"
