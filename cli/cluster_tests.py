@@ -14,8 +14,13 @@ from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
 from mockraft.kafka.child_process import KafkaProcessError
-from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION, cluster_test_jars, controller_classes
-from mockraft.kafka.cluster_tests import cluster_test_classes, run_cluster_tests
+from mockraft.kafka.cluster_tests import (
+    TEST_CLASSES_VERSION,
+    cluster_test_classes,
+    cluster_test_jars,
+    controller_classes,
+    run_cluster_tests,
+)
 from mockraft.kafka.jars import KafkaUnavailableError
 from mockraft.kafka_api.options import OptionError, argument, option
 

@@ -26,6 +26,7 @@ LINE_OVERHEAD_BYTES = 64
 LINES_AT_ONCE = 1_000
 PAUSE_S = 0.01
 """Time in which the thread lets lines collect after a write: each time it runs, the event loop waits for it."""
+TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 CLOSE_TIMEOUT_S = 0.5
 """Time for the last lines when the process ends: a log that nobody reads does not keep it."""
 
@@ -47,23 +48,6 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["traceback"] = "".join(traceback.format_exception(*record.exc_info))
         return json.dumps(line, default=str)
-
-
-class LineFormatter(logging.Formatter):
-    """One line: time, level, logger, message, and the traceback if any. Nearly all calls of a second share its text."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-        self._second, self._text = -1, ""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return what the base class does, faster: the text of a second is kept."""
-        if record.exc_info or record.stack_info:
-            return super().format(record)
-        second = int(record.created)
-        if second != self._second:
-            self._second, self._text = second, time.strftime(self.default_time_format, time.localtime(second))
-        return f"{self._text},{record.msecs:03.0f} {record.levelname:7} {record.name}: {record.getMessage()}"
 
 
 class PipeHandler(logging.Handler):
@@ -158,7 +142,9 @@ def configure(level: str, as_json: bool) -> None:
         handler = PipeHandler(sys.stderr.fileno())
     except io.UnsupportedOperation:
         handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if as_json else LineFormatter())
+    handler.setFormatter(
+        JsonFormatter() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    )
     # What no line has is not looked up for each.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.files.private_files import write_private
-from mockraft.kafka_api.options import OptionError
+from mockraft.kafka_api.options import blaming, option
 from mockraft.kafka_configs.client_properties import read_properties
 from mockraft.spark_replay.recording import Filter
+from mockraft.testing.proposals import NAMES, overlay_of
 from mockraft.wire.connection import endpoint_of
 
 if TYPE_CHECKING:
     from mockraft.wire.client_security import ClientSecurity
-
-
-@contextmanager
-def blaming(option: str, *errors: type[Exception]) -> Iterator[None]:
-    """Report these errors of the block, by default ValueError, as those of an option: exit code 2."""
-    caught = errors or (ValueError,)
-    try:
-        yield
-    except caught as error:
-        raise OptionError(str(error), option) from None
+    from mockraft.wire.overlay import Overlay
 
 
 def end(command: str, error: object, code: ExitCode) -> NoReturn:
@@ -81,3 +73,21 @@ def api_filter(filters: Sequence[str] | None) -> Filter:
     """Parse --filter; OptionError names an unknown API."""
     with blaming("--filter"):
         return Filter.parse(filters or ())
+
+
+_PROFILE = f"Implement this proposal as its text words it: {', '.join(NAMES)}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalOptions:
+    """Options of commands that speak the messages of proposals."""
+
+    profile: list[str] | None = option(None, metavar="KIP", help=_PROFILE, choices=NAMES, group="Proposals")
+    schemas: list[Path] | None = option(
+        None, metavar="DIR", help="Add the messages whose Kafka-style JSON specs are in DIR.", group="Proposals"
+    )
+
+    def overlay(self) -> Overlay | None:
+        """Return the messages that the options name; a bad option ends the command with exit code 2."""
+        with blaming("'--profile' / '--schemas'"):
+            return overlay_of(self.profile or (), self.schemas or ())

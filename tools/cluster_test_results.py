@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Literal, NotRequired, TypedDict, get_args
 
 from mockraft.kafka.child_process import KafkaProcessError
-from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
 from mockraft.kafka.cluster_tests import (
+    TEST_CLASSES_VERSION,
     ClusterTestResult,
     ControllerKind,
     cluster_test_classes,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from mockraft.cli.admin.remote import Remote, RemoteCommands, assignments, compact, given, table
-from mockraft.cli.admin.switches import switches
+from mockraft.cli.admin.remote import Remote, RemoteCommands, assignments, compact, given, switches, table
 from mockraft.kafka_api.options import Option, argument, option, required
 from mockraft.server.stubs.faults.presets import KINDS
 

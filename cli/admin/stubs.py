@@ -7,9 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mockraft.cli.admin.remote import Remote, RemoteCommands, assignments, compact, given, known, table, value_of
+from mockraft.cli.admin.remote import (
+    Remote,
+    RemoteCommands,
+    assignments,
+    compact,
+    given,
+    known,
+    switches,
+    table,
+    value_of,
+)
 from mockraft.cli.admin.requests import api_names
-from mockraft.cli.admin.switches import switches
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.refusals import end
 from mockraft.kafka_api.options import Option, OptionError, argument, option

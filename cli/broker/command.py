@@ -18,7 +18,7 @@ from mockraft.cli.broker import disk_faults as disks
 from mockraft.cli.broker import options as option
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode
-from mockraft.cli.proposal_options import ProposalOptions
+from mockraft.cli.refusals import ProposalOptions
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
 from mockraft.kafka_api.shell import event_loop
 from mockraft.wire.client import DisconnectedError

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.proposal_options import ProposalOptions
-from mockraft.cli.refusals import client_security, host_and_port, hosts_and_ports
+from mockraft.cli.refusals import ProposalOptions, client_security, host_and_port, hosts_and_ports
 from mockraft.kafka_api.options import OptionError, option, required
 from mockraft.wire import messages
 

@@ -9,13 +9,26 @@ from dataclasses import dataclass
 from string import hexdigits
 from typing import TYPE_CHECKING, NoReturn
 
-from mockraft.cli.codec import names
 from mockraft.cli.codec.explain_view import show
-from mockraft.cli.codec.forms import BATCHES, OTHER, RECORD, REQUEST, RESPONSE, Subject, decode, encode, hints
-from mockraft.cli.codec.names import class_named
+from mockraft.cli.codec.forms import (
+    BATCHES,
+    OTHER,
+    RECORD,
+    REQUEST,
+    RESPONSE,
+    Subject,
+    class_named,
+    decode,
+    encode,
+    hints,
+    other_name,
+    record_name,
+    request_name,
+    response_name,
+)
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.proposal_options import ProposalOptions
+from mockraft.cli.refusals import ProposalOptions
 from mockraft.codegen.every_release import every_release
 from mockraft.kafka_api.options import argument, option
 from mockraft.wire import explain
@@ -29,10 +42,10 @@ if TYPE_CHECKING:
 
 PIPE_COLUMNS = 200
 NAMES_OF = {
-    REQUEST: names.request_name,
-    RESPONSE: names.response_name,
-    RECORD: names.record_name,
-    OTHER: names.other_name,
+    REQUEST: request_name,
+    RESPONSE: response_name,
+    RECORD: record_name,
+    OTHER: other_name,
 }
 
 _NAMING = (

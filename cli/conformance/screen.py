@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mockraft.conformance.case import Case
-from mockraft.conformance.comparison import ONE_SIDED_TEXT, changed_text, outcome_text, partings
 from mockraft.conformance.reports.failure_text import lines
-from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.conformance.verdicts import ONE_SIDED_TEXT, Outcome, Run, Verdict, changed_text, outcome_text, partings
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table

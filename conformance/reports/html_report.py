@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mockraft.conformance.comparison import ONE_SIDED_TEXT, Parting, changed_text, outcome_text, partings
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.reports.failure_text import named_codes
-from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.conformance.verdicts import (
+    ONE_SIDED_TEXT,
+    Outcome,
+    Parting,
+    Run,
+    Verdict,
+    changed_text,
+    outcome_text,
+    partings,
+)
 from mockraft.files.private_files import write_private
 
 _KNOWN = "known"

@@ -12,7 +12,7 @@ from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
 from mockraft.server.admin.problems import ProblemError, field_named, known
 from mockraft.server.admin.recorder import RecordedStubs, Recorder, RecordingView, StubChoice
-from mockraft.server.admin.request_models import Mark
+from mockraft.server.admin.requests import Mark
 from mockraft.server.admin.stub_schema import NewStub
 from mockraft.server.double import Double
 from mockraft.server.stubs.match import Match

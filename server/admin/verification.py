@@ -13,8 +13,7 @@ from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import Stopping, TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
 from mockraft.server.admin.problems import ProblemError, field_named
-from mockraft.server.admin.request_models import Mark, ReceivedRequest
-from mockraft.server.admin.requests import held, held_matching
+from mockraft.server.admin.requests import Mark, ReceivedRequest, held, held_matching
 from mockraft.server.double import Double
 from mockraft.server.stubs.match import Match
 from pydantic import Field

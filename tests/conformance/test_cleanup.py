@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from mockraft import ApiName, Controller, Stub, conformance, stub
 from mockraft.conformance import Outcome, Run, baseline, world
-from mockraft.conformance.comparison import partings
 from mockraft.conformance.suite import all_cases
+from mockraft.conformance.verdicts import partings
 
 from ..budgets import soak
 

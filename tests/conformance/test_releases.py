@@ -3,7 +3,7 @@
 import pytest
 from mockraft import Controller
 from mockraft.conformance import baseline, run
-from mockraft.conformance.comparison import partings
+from mockraft.conformance.verdicts import partings
 from mockraft.releases import SUPPORTED, release
 
 from tools.on_kafka import SEED, TOKEN_KEY

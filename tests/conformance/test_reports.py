@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 from mockraft.cli.conformance.screen import Screen
-from mockraft.conformance.comparison import outcome_text, partings
 from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.reports.html_report import NoTemplatesError, write_html
 from mockraft.conformance.reports.junit import write_junit
 from mockraft.conformance.reports.summary import Level, as_markdown
-from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.conformance.verdicts import Outcome, Run, Verdict, outcome_text, partings
 from rich.console import Console
 
 from ..rows import each_row

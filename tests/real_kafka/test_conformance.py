@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mockraft import Controller
 from mockraft.conformance import Run, baseline, run
-from mockraft.conformance.comparison import partings
+from mockraft.conformance.verdicts import partings
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.kafka.cluster_test_jars import TEST_CLASSES_VERSION
-from mockraft.kafka.cluster_tests import cluster_test_classes, run_cluster_tests
+from mockraft.kafka.cluster_tests import TEST_CLASSES_VERSION, cluster_test_classes, run_cluster_tests
 
 from tools.cluster_test_results import VERSIONS, kept, read, verdicts
 

@@ -32,7 +32,7 @@ CASES = ROOT / "conformance" / "cases"
 """Cases name the releases since and until which they hold."""
 
 NAMED = {
-    "kafka/cluster_test_jars.py": "the newest release with test classes on Maven",
+    "kafka/cluster_tests.py": "the newest release with test classes on Maven",
     "kafka/tools.py": "the releases in which tools became other classes",
     "releases/behaviour.py": "the releases in which rules began",
     "releases/release.py": "the supported ones and the default",

@@ -1,6 +1,6 @@
 """Spark's classes as the JVM shares them, archived once for a PySpark: its JVMs start in half the processor time.
 
-As `mockraft.kafka.class_archive` for Kafka. A JVM that finds the archive is not made of its own jars runs without it.
+As `mockraft.kafka.tools` for Kafka. A JVM that finds the archive is not made of its own jars runs without it.
 """
 
 import hashlib

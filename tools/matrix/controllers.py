@@ -8,8 +8,7 @@ from typing import TypedDict
 
 from mockraft import Controller
 from mockraft.conformance import Run, baseline, run
-from mockraft.conformance.comparison import partings
-from mockraft.conformance.verdicts import Outcome
+from mockraft.conformance.verdicts import Outcome, partings
 
 from tools.on_kafka import SEED, TOKEN_KEY
 

@@ -10,7 +10,7 @@ from random import Random
 
 from mockraft.codegen.overlay import load
 from mockraft.conformance import Run, run
-from mockraft.conformance.comparison import Parting, outcome_text, partings
+from mockraft.conformance.verdicts import Parting, outcome_text, partings
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import random_uuid
 from mockraft.releases import Release
