@@ -39,10 +39,7 @@ NAMES_WIDTH_MAX = 34
 """Longer names of an option have their explanation on the next line."""
 _METAVARS: Mapping[object, str] = {int: "INTEGER", float: "NUMBER", str: "TEXT", Path: "PATH", Milliseconds: "TIME"}
 _NUMBER = re.compile(r"-\d+(\.\d+)?")
-_BOOLEANS = {
-    **dict.fromkeys(("true", "1", "yes", "on"), True),
-    **dict.fromkeys(("false", "0", "no", "off"), False),
-}
+_BOOLEANS = {**dict.fromkeys(("true", "1", "yes", "on"), True), **dict.fromkeys(("false", "0", "no", "off"), False)}
 
 
 @dataclass(frozen=True)

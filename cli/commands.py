@@ -75,9 +75,7 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
         "random-uuid": Listed("format_directories", "Draw a cluster id."),
         "broker-id": Listed("broker.ids", "Give brokers ids by their hosts' names."),
     },
-    "This command line": {
-        "completion": Listed("completion", "Print completion for bash, zsh or fish."),
-    },
+    "This command line": {"completion": Listed("completion", "Print completion for bash, zsh or fish.")},
 }
 
 LISTED: Mapping[str, Listed] = {name: listed for group in GROUPS.values() for name, listed in group.items()}

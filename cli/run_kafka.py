@@ -124,12 +124,7 @@ def _cluster(folder: Path, brokers: int, version: str, log_dirs: int) -> KafkaCl
         "transaction.state.log.replication.factor": replicas,
         "default.replication.factor": replicas,
     }
-    return KafkaCluster(
-        folder,
-        versions=[version] * brokers,
-        log_dir_count=log_dirs,
-        broker_properties=internal_topics,
-    )
+    return KafkaCluster(folder, versions=[version] * brokers, log_dir_count=log_dirs, broker_properties=internal_topics)
 
 
 def _start(story: _Story, cluster: KafkaCluster) -> None:

@@ -126,11 +126,7 @@ class ChildProcess:
             )
         guard = ["sh", "-c", _KILL_UNLESS_ENDED, "sh", str(self.pid)]
         self._guard = subprocess.Popen(
-            guard,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            guard, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
 
     def _dismiss_guard(self) -> None:

@@ -137,10 +137,7 @@ def classpath(version: str, progress: Callable[[str], None] | None = None) -> st
 
 
 def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
-    wanted = [
-        *LOGGING,
-        *(Artifact("org.apache.kafka", name, version) for name in ("kafka_2.13", *_OPTIONAL_ARTIFACTS)),
-    ]
+    wanted = [*LOGGING, *(Artifact("org.apache.kafka", name, version) for name in ("kafka_2.13", *_OPTIONAL_ARTIFACTS))]
     with TemporaryDirectory(prefix=f"kafka-{version}-", dir=target.parent) as folder:
         jars = Path(folder, "jars")
         errors = copy_artifacts(wanted, Path(folder), jars, progress)

@@ -31,7 +31,7 @@ _NOP: Final = b"\0"
 CHANGED: Final = {
     ("org/apache/kafka/coordinator/group/GroupCoordinator", "groupMetadataTopicConfigs", "()Ljava/util/Properties;"): (
         "kafka/server/OlderCalls"
-    ),
+    )
 }
 """Methods of interfaces by class, name and type, as tests call them, and the class with the static method for them."""
 

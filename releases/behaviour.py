@@ -188,8 +188,7 @@ class Behaviour(Enum):
         "only heartbeats tell them; a registration forgets them",
     )
     CORDONED_DIRS_ARE_ALWAYS_REPORTED = _kip_1066(
-        "records have CordonedLogDirs as a list that is never null",
-        "null is: not known yet, or no change",
+        "records have CordonedLogDirs as a list that is never null", "null is: not known yet, or no change"
     )
     DEFAULT_DIR_IS_NOT_CORDONED = _kip_1066(
         "defaultDir(): This method will return the Uuid of a log directory that is not cordoned",

@@ -27,12 +27,7 @@ from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_file import read_stub_file
 from mockraft.testing.broker import SimulatedBroker
 from mockraft.testing.faults import ControllerFaults
-from mockraft.testing.options import (
-    TEST_HEARTBEAT_INTERVAL_MS,
-    BrokerOptions,
-    ControllerOptions,
-    StartOptions,
-)
+from mockraft.testing.options import TEST_HEARTBEAT_INTERVAL_MS, BrokerOptions, ControllerOptions, StartOptions
 from mockraft.testing.proposals import overlay_of, proposals_of
 from mockraft.testing.started_brokers import BROKER_PATIENCE_S, StartedBrokers
 from mockraft.testing.twins import continuing_config, start_registered, twin_options, virtual_clock

@@ -37,12 +37,7 @@ Which = Literal["live", "all"]
 
 
 def registered_brokers(
-    image: Image,
-    which: Which,
-    cluster_id: str,
-    bootstrap: Addresses,
-    rng: random.Random,
-    **options: Any,
+    image: Image, which: Which, cluster_id: str, bootstrap: Addresses, rng: random.Random, **options: Any
 ) -> list[BrokerConfig]:
     """Return configs for the registered brokers, by id; `options` are those of `draw_config`."""
     failed = _failed_directories(image)

@@ -236,11 +236,7 @@ def redacted(history: History, redactor: Redactor) -> History:
         raise SourceError(f"{history.source}: {error}") from error
     kept = {key: value for key, value in history.directory.items() if key in ("node.id", "directory.id")}
     return replace(
-        history,
-        snapshot=snapshot,
-        batches=batches,
-        cluster_id=redactor.cluster_id(history.cluster_id),
-        directory=kept,
+        history, snapshot=snapshot, batches=batches, cluster_id=redactor.cluster_id(history.cluster_id), directory=kept
     )
 
 

@@ -122,11 +122,7 @@ def verify(to: Remote, options: VerifyOptions) -> None:
     where = assignments(options.where or (), "--where") or None
     match = given(api=options.api, brokerId=options.broker_id, where=where)
     body = given(
-        count=options.count,
-        atLeast=options.at_least,
-        atMost=options.at_most,
-        withinMs=options.within_ms,
-        match=match,
+        count=options.count, atLeast=options.at_least, atMost=options.at_most, withinMs=options.within_ms, match=match
     )
     found = to.api.send("POST", "/v1/requests/verify", body)
     to.show(found, f"{found['count']} requests" if found["verified"] else found["report"])

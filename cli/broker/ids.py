@@ -101,12 +101,7 @@ def resolve_command(options: ResolveOptions) -> None:
     async def ask(cluster: ObservedCluster) -> Resolved:
         verify(found_dirs, cluster.cluster_id, stored)
         return await resolve(
-            HostFile(options.data_dir),
-            name,
-            cluster,
-            explicit=options.broker_id,
-            stored=stored,
-            steps=steps,
+            HostFile(options.data_dir), name, cluster, explicit=options.broker_id, stored=stored, steps=steps
         )
 
     found = _with_cluster(options, ask)

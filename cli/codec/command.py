@@ -41,12 +41,7 @@ if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
 
 PIPE_COLUMNS = 200
-NAMES_OF = {
-    REQUEST: request_name,
-    RESPONSE: response_name,
-    RECORD: record_name,
-    OTHER: other_name,
-}
+NAMES_OF = {REQUEST: request_name, RESPONSE: response_name, RECORD: record_name, OTHER: other_name}
 
 _NAMING = (
     "KEY is a name or a number: BrokerHeartbeat, BrokerHeartbeatRequest and 63 are the same request. "

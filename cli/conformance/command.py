@@ -54,10 +54,7 @@ Ranks of cases (--list):
   quirk   surprising behaviour of Kafka
 
 """ + exit_codes(
-    ExitCode.NO_ANSWER,
-    ExitCode.MISSING,
-    done="every case passed (or its difference is known)",
-    failed="a case failed",
+    ExitCode.NO_ANSWER, ExitCode.MISSING, done="every case passed (or its difference is known)", failed="a case failed"
 )
 DIFFERENCES_ABOUT = """List the known differences between mockraft and Kafka's controller, with reasons."""
 
@@ -132,12 +129,7 @@ def conformance(options: Options) -> None:
         raise SystemExit(ExitCode.FAILED)
 
 
-def diff(
-    old: OldRelease = None,
-    new: NewRelease = None,
-    only: OnlyKind = None,
-    as_json: AsJson = False,
-) -> None:
+def diff(old: OldRelease = None, new: NewRelease = None, only: OnlyKind = None, as_json: AsJson = False) -> None:
     """List what the controller of Kafka NEW does differently from that of Kafka OLD.
 
     First the rules that came without a version or level of their own, and the requests of the conformance suite that
@@ -242,13 +234,6 @@ async def _run(screen: Screen, cases: list[Case], options: Options, bootstrap: s
 
 
 COMMANDS = {
-    "conformance": Command(
-        "conformance",
-        conformance,
-        ABOUT,
-        subcommands={
-            "diff": Command("diff", diff),
-        },
-    ),
+    "conformance": Command("conformance", conformance, ABOUT, subcommands={"diff": Command("diff", diff)}),
     "differences": Command("differences", differences, DIFFERENCES_ABOUT),
 }

@@ -62,10 +62,7 @@ class ProcessOptions:
         help="Stop time until POST /v1/clock/advance. It excludes --controllers and --brokers.",
     )
     brokers: int = option(
-        0,
-        group="Cluster",
-        help="Also run so many simulated brokers in this process, which serve clients.",
-        lowest=0,
+        0, group="Cluster", help="Also run so many simulated brokers in this process, which serve clients.", lowest=0
     )
     broker_heartbeat_interval_ms: int = option(
         2_000,

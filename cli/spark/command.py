@@ -14,12 +14,6 @@ mockraft replay, and read_frames in Python.
 
 COMMANDS = {
     "spark": Command(
-        "spark",
-        about=ABOUT,
-        subcommands={
-            "decode": decode.COMMAND,
-            "replay": replay.COMMAND,
-            "report": report.COMMAND,
-        },
+        "spark", about=ABOUT, subcommands={"decode": decode.COMMAND, "replay": replay.COMMAND, "report": report.COMMAND}
     )
 }

@@ -35,12 +35,7 @@ followed across splits and files.
   mockraft spark decode --captures s3://captures/ring --master spark://host:7077 --out s3://tables/run
   mockraft spark decode --captures s3://captures/ring --day 2026-11-20 --cluster prod-1 --out s3://tables
 
-""" + exit_codes(
-    ExitCode.MISSING,
-    ExitCode.INTERRUPTED,
-    done="written",
-    failed="the Spark job failed",
-)
+""" + exit_codes(ExitCode.MISSING, ExitCode.INTERRUPTED, done="written", failed="the Spark job failed")
 
 
 @dataclass(frozen=True, kw_only=True)

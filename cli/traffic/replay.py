@@ -74,9 +74,7 @@ class Options(CaptureOptions):
         None, "--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others."
     )
     ignore: list[str] | None = option(
-        None,
-        metavar="FIELD",
-        help="Do not compare this field (isFenced, or Fetch:nodeEndpoints[0].host); repeatable.",
+        None, metavar="FIELD", help="Do not compare this field (isFenced, or Fetch:nodeEndpoints[0].host); repeatable."
     )
     command_config: Path | None = option(
         None, help="Client properties for a controller with TLS or SASL, as Kafka's tools take them."

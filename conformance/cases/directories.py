@@ -126,8 +126,7 @@ async def partitions_of_failed_directory_leave_it_and_then_directory_goes(world:
     await world.records()
     await world.heartbeat(a, offlineLogDirs=[a.dirs[0]], answer={"errorCode": 0, "isFenced": False})
     await world.wrote(
-        partition_change(topic.id, isr=[b.id], leader=b.id),
-        broker_change(a.id, a.epoch, logDirs=[a.dirs[1]]),
+        partition_change(topic.id, isr=[b.id], leader=b.id), broker_change(a.id, a.epoch, logDirs=[a.dirs[1]])
     )
 
 

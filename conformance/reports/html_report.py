@@ -55,10 +55,7 @@ def _content(found: Run, against: Run | None) -> dict[str, object]:
         "total": _counts(found.verdicts),
         "largest": max((sum(each.area == area for each in found.verdicts) for area in found.areas), default=1),
         "differences": {each.id: each for each in known_differences()},
-        "comparison": [
-            (len(parted) - one_sided, changed_text(against)),
-            (one_sided, ONE_SIDED_TEXT),
-        ]
+        "comparison": [(len(parted) - one_sided, changed_text(against)), (one_sided, ONE_SIDED_TEXT)]
         if against
         else [],
     }

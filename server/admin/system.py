@@ -126,9 +126,7 @@ async def get_health(double: TheDouble) -> Health:
 
 
 @router.get(
-    "/metrics",
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 )
 async def get_metrics(request: Request) -> Response:
     """Return metrics for Prometheus, under the names of Kafka's controllers."""
@@ -197,7 +195,5 @@ def _clock(double: Double) -> ClockNow:
 def _settings(double: Double) -> Settings:
     journal = next(iter(double.journals.values()))
     return Settings(
-        strict=double.script.stubs.strict,
-        journal_enabled=journal.enabled,
-        journal_entries_max=journal.entries_max,
+        strict=double.script.stubs.strict, journal_enabled=journal.enabled, journal_entries_max=journal.entries_max
     )

@@ -293,11 +293,7 @@ def _seconds(argument: object) -> int:
     return argument
 
 
-_REGISTERED: Final[Mapping[str, Reader]] = {
-    "features": _ranges,
-    "rack": _text,
-    "directories": _directory_ids,
-}
+_REGISTERED: Final[Mapping[str, Reader]] = {"features": _ranges, "rack": _text, "directories": _directory_ids}
 
 _ARGUMENTS: Final[Mapping[str, Reader]] = {
     "upgrade": _levels,

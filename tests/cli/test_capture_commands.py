@@ -79,11 +79,7 @@ async def test_early_end_of_recording_is_reported_by_exit_code(tmp_path: Path) -
         (["--listen", "0.0.0.0:9", "--upstream", "c:9", "--out", "x"], 2, "use --advertise HOST"),
         (["--listen", "here", "--upstream", "c:9", "--out", "x"], 2, "'here' is not host:port"),
         (["--listen", "127.0.0.1:0", "--upstream", "c", "--out", "x"], 2, "'c' is not host:port"),
-        (
-            ["--listen", "127.0.0.1:0", "--upstream", "c:9", "--out", "no/x"],
-            2,
-            "cannot write no/x: No such file",
-        ),
+        (["--listen", "127.0.0.1:0", "--upstream", "c:9", "--out", "no/x"], 2, "cannot write no/x: No such file"),
         (["--listen", "127.0.0.1:0", "--upstream", "c:9", "--out", "x", "--filter", "Fech"], 2, "no API 'Fech'"),
     ],
 )

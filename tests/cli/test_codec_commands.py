@@ -40,10 +40,7 @@ def test_decodes_a_request_by_any_of_its_names(key: str) -> None:
 
 @each_row(
     ("api", "version", "tree"),
-    [
-        ("ListOffsets", 0, {"replicaId": -1, "topics": []}),
-        ("ControlledShutdown", 3, {"brokerId": 1, "brokerEpoch": 2}),
-    ],
+    [("ListOffsets", 0, {"replicaId": -1, "topics": []}), ("ControlledShutdown", 3, {"brokerId": 1, "brokerEpoch": 2})],
 )
 def test_versions_of_every_release_are_decoded_explained_and_encoded(
     api: str, version: int, tree: dict[str, object]

@@ -16,9 +16,7 @@ FINDING = {
 FOUND = {"apis": [API], "leftOut": [], "differences": [FINDING], "rules": [], "known": 0, "gone": 0}
 
 
-def test_difference_names_error_codes_and_lines_are_not_cut(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_difference_names_error_codes_and_lines_are_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
     _show({**FOUND, "same": 0, "sent": 1, "sessions": 1})
     result = capsys.readouterr().out
     assert "captured  74 FENCED_LEADER_EPOCH\n" in result

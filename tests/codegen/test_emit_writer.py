@@ -69,11 +69,7 @@ class TestArrays:
 
     @each_row("count", [1, 9, 300])
     def test_many_structs_of_one_field_are_the_same_bytes_as_few(self, message_of: MessageOf, count: int) -> None:
-        cls = message_of(
-            {"name": "All", "type": "[]One", "fields": [ID]},
-            validVersions="0-1",
-            flexibleVersions="1+",
-        )
+        cls = message_of({"name": "All", "type": "[]One", "fields": [ID]}, validVersions="0-1", flexibleVersions="1+")
         one = type(cls.read(b"\0\0\0\1\0\0\0\0", 0).all[0])
         ones = []
         for i in range(count):
@@ -156,13 +152,7 @@ class TestTags:
         assert cls.read(cls(f=other).write(0), 0).f == other
 
     def test_struct_at_its_defaults_is_omitted(self, message_of: MessageOf) -> None:
-        state = {
-            "name": "State",
-            "type": "State",
-            "taggedVersions": "0+",
-            "tag": 0,
-            "fields": [ID],
-        }
+        state = {"name": "State", "type": "State", "taggedVersions": "0+", "tag": 0, "fields": [ID]}
         message = message_of(state, flexibleVersions="0+")()
         assert message.write(0) == b"\0"
         message.state.unknown_tagged_fields = [(1, b"")]

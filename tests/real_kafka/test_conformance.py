@@ -21,13 +21,7 @@ from mockraft.kafka.tools import java_command
 from mockraft.releases import NEWEST, SUPPORTED
 
 from tools.on_kafka import TOKEN_KEY, run_on_kafka
-from tools.pages.conformance_table import (
-    LEVELS,
-    NEWEST_LEVEL,
-    as_markdown,
-    runs_on_kafka,
-    runs_on_mockraft,
-)
+from tools.pages.conformance_table import LEVELS, NEWEST_LEVEL, as_markdown, runs_on_kafka, runs_on_mockraft
 from tools.pages.marked_text import marked
 from tools.sync.__main__ import main
 from tools.sync.kafka_release import sync

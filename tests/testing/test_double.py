@@ -46,11 +46,7 @@ def test_a_stub_takes_effect_at_once_and_counts_its_calls(mockraft: SyncControll
     moved = mockraft.stub("BrokerHeartbeat", broker_id=1).times(2).inject_error("NOT_CONTROLLER")
     assert not moved.called
     codes = [mockraft.ask(HEARTBEAT).error_code for _ in range(3)]
-    assert codes == [
-        error_codes.NOT_CONTROLLER,
-        error_codes.NOT_CONTROLLER,
-        error_codes.STALE_BROKER_EPOCH,
-    ]
+    assert codes == [error_codes.NOT_CONTROLLER, error_codes.NOT_CONTROLLER, error_codes.STALE_BROKER_EPOCH]
     assert moved.call_count == 2
     assert [exchange.request.broker_id for exchange in moved.calls] == [1, 1]
     (listed,) = mockraft.stubs

@@ -38,9 +38,7 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     return str(answered.content[0].text)  # type: ignore[union-attr]
 
 
-async def test_assistant_scripts_a_stub_reads_the_journal_and_writes_a_test_that_passes(
-    tmp_path: Path,
-) -> None:
+async def test_assistant_scripts_a_stub_reads_the_journal_and_writes_a_test_that_passes(tmp_path: Path) -> None:
     async with assistant() as client:
         started = await call(client, "start_controller", brokers=1)
         assert (await call(client, "health"))["bootstrap"] == started["bootstrap"]

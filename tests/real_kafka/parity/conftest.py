@@ -213,9 +213,7 @@ class Side:
         assert registered.error_code == 0
         self.epochs[broker_id] = registered.broker_epoch
         heartbeat = BrokerHeartbeatRequest(
-            broker_id=broker_id,
-            broker_epoch=registered.broker_epoch,
-            current_metadata_offset=FAR_OFFSET,
+            broker_id=broker_id, broker_epoch=registered.broker_epoch, current_metadata_offset=FAR_OFFSET
         )
         assert self.ask(heartbeat, 2).is_fenced is False
 
@@ -284,10 +282,7 @@ def _run_on_kafka(formatted: KafkaController, run: Callable[[Side], T]) -> T:
 
 
 def _run_on_ours(run: Callable[[Side], T], **options: Any) -> T:
-    with (
-        Controller.sync(**options) as controller,
-        closing(Side(controller.bootstrap, controller.cluster_id)) as side,
-    ):
+    with Controller.sync(**options) as controller, closing(Side(controller.bootstrap, controller.cluster_id)) as side:
         return run(side)
 
 

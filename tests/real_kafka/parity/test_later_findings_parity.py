@@ -55,12 +55,7 @@ NAMES = {
     "the lowest": "-2147483648",
 }
 LAG, UNCLEAN = "log.cleaner.min.compaction.lag.ms", "unclean.leader.election.enable"
-DYNAMIC_VALUES = (
-    ("", LAG, "5"),
-    ("", UNCLEAN, ""),
-    (NODE, LAG, "x"),
-    ("", "log.retention.hours", "1"),
-)
+DYNAMIC_VALUES = (("", LAG, "5"), ("", UNCLEAN, ""), (NODE, LAG, "x"), ("", "log.retention.hours", "1"))
 QUOTAS = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",

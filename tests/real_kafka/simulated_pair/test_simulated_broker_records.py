@@ -103,8 +103,7 @@ async def topics(pair: Any) -> Topics:
     number = next(_names)
     names = {which: f"records-{number}-{which}" for which in (REAL, SIMULATED)}
     request = CreateTopicsRequest(
-        timeout_ms=10_000,
-        topics=[assigned(name, [which], max_message_bytes="2000") for which, name in names.items()],
+        timeout_ms=10_000, topics=[assigned(name, [which], max_message_bytes="2000") for which, name in names.items()]
     )
     created = await pair.ask(SIMULATED, request)
     # The cluster's quota for everyone would have the real broker answer with nothing.

@@ -84,11 +84,7 @@ def test_a_missing_jar_is_named(built: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
-    [
-        ([], "name a release"),
-        (["4.5.0", "--jars", "."], "one of them"),
-        (["4.5"], "'4.5' is not a Kafka release"),
-    ],
+    [([], "name a release"), (["4.5.0", "--jars", "."], "one of them"), (["4.5"], "'4.5' is not a Kafka release")],
 )
 def test_a_wrong_call_is_refused_with_what_to_do(
     arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]

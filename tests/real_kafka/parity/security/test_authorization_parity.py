@@ -30,9 +30,7 @@ from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteA
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
-from mockraft.wire.messages.list_partition_reassignments_request import (
-    ListPartitionReassignmentsRequest,
-)
+from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 
 pytestmark = pytest.mark.real_kafka
 

@@ -65,14 +65,7 @@ chunkings = st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=2
     seed=st.integers(0, 9),
 )
 def test_delayed_slowed_and_sliced_bytes_are_unchanged(
-    chunks: list[bytes],
-    gap_ms: int,
-    latency_ms: int,
-    jitter_ms: int,
-    rate: int,
-    size: int,
-    variation: int,
-    seed: int,
+    chunks: list[bytes], gap_ms: int, latency_ms: int, jitter_ms: int, rate: int, size: int, variation: int, seed: int
 ) -> None:
     slow = pipe(
         fault("latency", latency_ms=latency_ms, jitter_ms=jitter_ms, seed=seed),
