@@ -14,6 +14,7 @@ from mcp.types import ToolAnnotations
 from mockraft.cli.admin.api import RefusedError, UnreachableError
 from mockraft.cli.mcp.controllers import Controllers, NoControllerError
 from mockraft.cli.mcp.written_test import test_source
+from mockraft.testing.options import TEST_HEARTBEAT_INTERVAL_MS
 
 Tree: TypeAlias = dict[str, Any]
 
@@ -139,6 +140,7 @@ class Tools:
         if not 0 <= brokers <= BROKERS_MAX:
             raise ValueError(f"{brokers} brokers: at most {BROKERS_MAX}")
         options = ["--brokers", str(brokers), "--controllers", str(controllers)]
+        options += ["--broker-heartbeat-interval-ms", str(TEST_HEARTBEAT_INTERVAL_MS)]
         options += ["--release", release] if release is not None else []
         options += ["--virtual-clock"] if virtual_clock else []
         return dict(self._controllers.start("serve", options))

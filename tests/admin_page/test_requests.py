@@ -20,18 +20,18 @@ def rows(page: Page) -> Locator:
     return page.get_by_role("grid", name="Requests").locator(".rows [role=row]")
 
 
-async def test_ten_thousand_lines_are_all_there_and_few_are_in_the_document(
+async def test_two_thousand_lines_are_all_there_and_few_are_in_the_document(
     opens: Opens, controller: Controller
 ) -> None:
-    await ask(controller, 10_000)
+    await ask(controller, 2_000)
     page = await opens("requests")
     grid = page.get_by_role("grid", name="Requests")
-    await expect(grid).to_have_attribute("aria-rowcount", "10001")
+    await expect(grid).to_have_attribute("aria-rowcount", "2001")
     await expect(rows(page).first).to_contain_text("ApiVersions")
     top = await rows(page).count()
     await grid.focus()
     await page.keyboard.press("End")
-    await expect(page.locator("[aria-rowindex='10001']")).to_have_attribute("aria-selected", "true")
+    await expect(page.locator("[aria-rowindex='2001']")).to_have_attribute("aria-selected", "true")
     assert max(top, await rows(page).count()) <= ROWS_MAX
     assert await page.evaluate("document.querySelectorAll('*').length") < 1_500
 

@@ -1,6 +1,6 @@
 """A scripted MCP client uses `mockraft mcp` as an assistant would."""
 
-import subprocess
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     return str(answered.content[0].text)  # type: ignore[union-attr]
 
 
-async def test_assistant_scripts_a_stub_reads_the_journal_and_writes_a_test_that_passes(tmp_path: Path) -> None:
+async def test_assistant_scripts_a_stub_reads_the_journal_and_writes_a_test_that_passes() -> None:
     async with assistant() as client:
         started = await call(client, "start_controller", brokers=1)
         assert (await call(client, "health"))["bootstrap"] == started["bootstrap"]
@@ -52,17 +52,12 @@ async def test_assistant_scripts_a_stub_reads_the_journal_and_writes_a_test_that
         assert "RegisterBroker" in str(await call(client, "records"))
 
         source = await call(client, "write_test", name="retries", brokers=[1], expected=[{**HEARTBEATS, "atLeast": 2}])
-        (tmp_path / "test_retries.py").write_text(source)
-        ended = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "mockraft.pytest_plugin", "test_retries.py"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert ended.returncode == 0, source + ended.stdout
         assert "injectError" in source
+        found: dict[str, Any] = {}
+        exec(source, found)
+        with Controller.sync() as controller:
+            await asyncio.to_thread(found["test_retries"], controller)
+            controller.assert_all_stubs_used()
 
 
 async def test_errors_name_the_wrong_field_and_tools_that_only_read_say_so() -> None:
