@@ -18,11 +18,13 @@ from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.replicas import Replicas
+from mockraft.brokers.shares.leaders import Leaders
+from mockraft.brokers.shares.shares import Shares
 from mockraft.brokers.topic_creation import TopicCreation
 
 
 class Coordinators(Component):
-    """Groups and transactions of one broker. A component that comes after `Replicas`.
+    """Groups, share partitions and transactions of one broker. A component that comes after `Replicas`.
 
     `changed` is called with each result that a client's request may wait for.
     """
@@ -32,6 +34,8 @@ class Coordinators(Component):
         self.producer_ids = ProducerIds(forwarding.send, core.config.broker_id, replicas.broker_epoch)
         self.groups = GroupCoordinator(core, replicas, changed)
         self.transactions = TransactionCoordinator(core, replicas, self.producer_ids, changed)
+        self.shares = Shares(core, changed)
+        self.share_leaders = Leaders(core, replicas, timeout_ms, changed)
         self.verifier = Verifier(core, replicas, self.transactions.log, timeout_ms, changed)
 
     def start(self) -> None:
@@ -41,6 +45,7 @@ class Coordinators(Component):
     def metadata_advanced(self) -> None:
         """Follow the leaders of the coordinators' topics, and of partitions that wait for a marker."""
         self.groups.log.metadata_advanced()
+        self.shares.metadata_advanced()
         self.transactions.log.metadata_advanced()
         self.transactions.markers.metadata_advanced()
 
@@ -55,6 +60,7 @@ class Coordinators(Component):
         self.transactions.log.close()
         self.transactions.markers.close()
         self.verifier.close()
+        self.share_leaders.close()
 
 
 def view_of(
@@ -74,6 +80,8 @@ def view_of(
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         verifier=coordinators.verifier,
+        shares=coordinators.shares,
+        share_leaders=coordinators.share_leaders,
         producer_ids=coordinators.producer_ids,
         forwarding=forwarding,
         create_topics=TopicCreation(forwarding, image, config.properties).create,

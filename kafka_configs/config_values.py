@@ -207,12 +207,15 @@ def _check_offset_reset(name: str, value: str, validator: Validator) -> None:
 
 
 def _is_positive_duration(text: str) -> bool:
-    if _DURATION.fullmatch(text) is None or not any(map(str.isdigit, text)):
-        return False
+    return _DURATION.fullmatch(text) is not None and any(map(str.isdigit, text)) and seconds_of(text) >= 0
+
+
+def seconds_of(duration: str) -> float:
+    """Return the length of a valid duration in the form of ISO 8601, such as `PT1.5S`."""
     units = {"D": 86_400, "H": 3_600, "M": 60, "S": 1}
-    parts = re.findall(r"([+-]?[\d.,]+)([DHMS])", text.upper())
+    parts = re.findall(r"([+-]?[\d.,]+)([DHMS])", duration.upper())
     seconds = sum(float(number.replace(",", ".")) * units[unit] for number, unit in parts)
-    return seconds == 0 or (seconds > 0) != text.startswith("-")
+    return -seconds if duration.startswith("-") else seconds
 
 
 _CHECKS: Final[dict[str, Callable[[str, Any, Validator], None]]] = {

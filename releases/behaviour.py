@@ -22,6 +22,7 @@ METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
 """Names of the features that every controller has."""
 
 GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 
 _LEVEL_MAX = (1 << 15) - 1
@@ -155,6 +156,7 @@ class Behaviour(Enum):
     ACL_RANGES = _from(32, "ACLs of ranges of addresses (KIP-1276)")
     CONTROLLER_UNREGISTRATION = _from(33, "controllers can be unregistered")
     CONSUMER_PROTOCOL = Row("groups of the consumer protocol (KIP-848)", levels=Levels(GROUP_VERSION, 1))
+    SHARE_GROUPS = Row("share groups (KIP-932)", levels=Levels(SHARE_VERSION, 1))
     ELR = Row("eligible leader replicas (KIP-966)", levels=Levels(ELR_VERSION, 1))
     DYNAMIC_VOTERS = Row(
         "voters are records of the log, and can be added and removed (KIP-853)", levels=Levels(KRAFT_VERSION, 1)

@@ -268,7 +268,8 @@ def configured(config: ControllerConfig | None, rng: random.Random, given: Contr
         config = ControllerConfig(port=0, cluster_id=found or draw_cluster_id(rng))
     levels = options.get("features", config.features)
     if given.get("brokers") and isinstance(levels, Mapping):
-        options["features"] = levels_for_simulated_brokers(release(options.get("release", config.release)), levels)
+        of, level = release(options.get("release", config.release)), options.get("metadata_version", 0)
+        options["features"] = levels_for_simulated_brokers(of, levels, level)
     known = ControllerOptions.__annotations__
     if unknown := next((name for name in options if name not in known), None):
         raise TypeError(f"{unknown}: a controller has no such option; {did_you_mean(unknown, known)}")

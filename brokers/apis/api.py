@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mockraft.brokers.metadata.observer import Observer
     from mockraft.brokers.partitions.producer_ids import ProducerIds
     from mockraft.brokers.partitions.replicas import Replicas
+    from mockraft.brokers.shares.leaders import Leaders
+    from mockraft.brokers.shares.shares import Shares
     from mockraft.wire.message import RequestMessage
 
 RequestT = TypeVar("RequestT", bound=Message)
@@ -118,6 +120,8 @@ class BrokerView:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     verifier: Verifier
+    shares: Shares
+    share_leaders: Leaders
     producer_ids: ProducerIds
     forwarding: Forwarder
     create_topics: Callable[[Iterable[str], RequestContext | None], None]

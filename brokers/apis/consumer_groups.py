@@ -68,7 +68,12 @@ def _join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse |
     )
     if request.group_id:
         ctx.broker.groups.check_session(request.session_timeout_ms)
-    group = find_group(ctx, request.group_id)
+    try:
+        group = find_group(ctx, request.group_id)
+    except ApiError as refused:
+        if refused.error_code == error_codes.GROUP_ID_NOT_FOUND:  # a share group
+            raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL) from None
+        raise
     if isinstance(group, ConsumerGroup) and group.snapshot.members:
         return _join_consumers(group, joining, request, ctx)
     if group is None or isinstance(group, ConsumerGroup):

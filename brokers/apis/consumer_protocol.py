@@ -22,6 +22,7 @@ from mockraft.brokers.coordinators.consumer_protocol import (
     ConsumerGroup,
     Followed,
     MemberHeartbeat,
+    ModernGroup,
 )
 from mockraft.brokers.coordinators.group_snapshot import GroupMember
 from mockraft.brokers.coordinators.reconciliation import Owned
@@ -88,25 +89,23 @@ def _check(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> None:
     """Refuse what no group takes (throwIfConsumerGroupHeartbeatRequestIsInvalid)."""
     epoch = request.member_epoch
     needs_id = ctx.api_version >= MEMBER_ID_FROM or epoch > JOINS or epoch == LEAVES
-    for field, value in (
+    check_names(
         ("MemberId", request.member_id if needs_id else None),
         ("GroupId", request.group_id),
         ("InstanceId", request.instance_id),
         ("RackId", request.rack_id),
-    ):
-        if value is not None and not value.strip():
-            raise _invalid(f"{field} can't be empty.")
+    )
     if epoch == JOINS:
         if request.rebalance_timeout_ms == -1:
-            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+            raise invalid("RebalanceTimeoutMs must be provided in first request.")
         if request.topic_partitions is None or request.topic_partitions:
-            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+            raise invalid("TopicPartitions must be empty when (re-)joining.")
         if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-            raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+            raise invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
     elif epoch == LEAVES_FOR_A_WHILE and request.instance_id is None:
-        raise _invalid("InstanceId can't be null.")
+        raise invalid("InstanceId can't be null.")
     elif epoch < LEAVES_FOR_A_WHILE:
-        raise _invalid("MemberEpoch is invalid.")
+        raise invalid("MemberEpoch is invalid.")
     supported = ctx.broker.groups.assignors
     if request.server_assignor is not None and request.server_assignor not in supported:
         text = (
@@ -115,7 +114,15 @@ def _check(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> None:
         raise ApiError(error_codes.UNSUPPORTED_ASSIGNOR, text)
 
 
-def _invalid(message: str) -> ApiError:
+def check_names(*names: tuple[str, str | None]) -> None:
+    """Refuse names that are given, but empty."""
+    for field, value in names:
+        if value is not None and not value.strip():
+            raise invalid(f"{field} can't be empty.")
+
+
+def invalid(message: str) -> ApiError:
+    """Return the refusal of a request that no group takes."""
     return ApiError(error_codes.INVALID_REQUEST, message)
 
 
@@ -146,7 +153,7 @@ def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
         if not isinstance(group, ConsumerGroup):
             kind = "not found" if group is None else "is not a consumer group"
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")
-        _check_topics(ctx, group)
+        check_shown(ctx, group)
     except ApiError as refused:
         return DescribedGroup(group_id=group_id, error_code=refused.error_code, error_message=refused.message)
     snapshot = group.snapshot
@@ -163,7 +170,7 @@ def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     )
 
 
-def _check_topics(ctx: RequestContext, group: ConsumerGroup) -> None:
+def check_shown(ctx: RequestContext, group: ModernGroup) -> None:
     """Refuse to show a group with partitions of topics that the client may not describe."""
     topics, snapshot = ctx.image.topics, group.snapshot
     shown = {topic_id for topic_id, _ in snapshot.taken}.union(*snapshot.targets.values())
@@ -194,17 +201,20 @@ def _member(ctx: RequestContext, member_id: str, member: GroupMember, target: As
 
 
 def _partitions(ctx: RequestContext, owned: Assignment | Owned | dict[bytes, set[int]]) -> described_as.Assignment:
-    """Return partitions with the names of their topics; those of deleted topics are left out."""
-    topics = ctx.image.topics
     return described_as.Assignment(
         topic_partitions=[
-            described_as.TopicPartitions(
-                topic_id=topic_id, topic_name=topics[topic_id].name, partitions=sorted(indexes)
-            )
-            for topic_id, indexes in owned.items()
-            if topic_id in topics
+            described_as.TopicPartitions(topic_id=topic_id, topic_name=name, partitions=indexes)
+            for topic_id, name, indexes in named_partitions(ctx, owned)
         ]
     )
+
+
+def named_partitions(
+    ctx: RequestContext, owned: Assignment | Owned | dict[bytes, set[int]]
+) -> list[tuple[bytes, str, list[int]]]:
+    """Return partitions with the names of their topics; those of deleted topics are left out."""
+    topics = ctx.image.topics
+    return [(key, topics[key].name, sorted(indexes)) for key, indexes in owned.items() if key in topics]
 
 
 _describe_error = error_for_each(ConsumerGroupDescribeResponse, Items("group_ids", "groups", ("group_id",)))

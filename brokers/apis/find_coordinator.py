@@ -1,8 +1,8 @@
 """FindCoordinator (10): KIP-699 (several keys from version 4 on). The coordinator of a group or a transactional id.
 
 It leads the key's partition of an internal topic, which the first request for any key creates, and waits for: Kafka
-answers COORDINATOR_NOT_AVAILABLE, and librdkafka tries again a second later, in each test. Share groups have no
-coordinator here.
+answers COORDINATOR_NOT_AVAILABLE, and librdkafka tries again a second later, in each test. Coordinators of the state of
+share groups are real brokers, which look for them here, too.
 """
 
 from __future__ import annotations
@@ -10,28 +10,35 @@ from __future__ import annotations
 from typing import Final
 
 from mockraft.brokers.apis.api import Api, Parked, RequestContext
-from mockraft.brokers.coordinators.state_log import StateLog
-from mockraft.kafka_api.authorization.acl_types import DENIED, AclOperation, ResourceType
+from mockraft.brokers.coordinators.state_log import coordinator
+from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, DENIED, AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from mockraft.wire.topic_names import GROUP_METADATA, SHARE_GROUP_STATE, TRANSACTION_STATE
 
-GROUP, TRANSACTION = 0, 1
+GROUP, TRANSACTION, SHARE = 0, 1, 2
 SEVERAL_KEYS_FROM = 4
 NO_NODE = -1
 CREATION_WAIT_MS = 1_000
 """Time after which a request is answered although the internal topic is not there."""
 
 
-RESOURCES: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
-"""What a client must be allowed to describe, by the type of the key."""
+RESOURCES: Final = {
+    GROUP: (AclOperation.DESCRIBE, ResourceType.GROUP),
+    TRANSACTION: (AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
+    SHARE: (AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER),
+}
+"""What a client must be allowed to do, by the type of the key."""
+TOPICS: Final = {GROUP: GROUP_METADATA, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}
+"""The internal topic of each type; its leaders are the coordinators."""
 
 
 def handle(
     request: FindCoordinatorRequest, ctx: RequestContext
 ) -> FindCoordinatorResponse | Parked[FindCoordinatorResponse]:
     """Return the endpoint of the coordinator of each key, once their topic is there."""
-    is_created = _log(request.key_type, ctx).topic in ctx.image.topics_by_name
+    is_created = TOPICS.get(request.key_type) in ctx.image.topics_by_name
     response = _found(request, ctx)
     if is_created or not _is_early(request, response, ctx):
         return response
@@ -46,15 +53,12 @@ def handle(
 def _is_early(request: FindCoordinatorRequest, response: FindCoordinatorResponse, ctx: RequestContext) -> bool:
     """Return True if a coordinator is not there yet, or is this broker and does not lead its partition yet."""
     codes = (response.error_code, *(each.error_code for each in response.coordinators))
-    log, own_id = _log(request.key_type, ctx), ctx.broker.config.broker_id
+    own_id = ctx.broker.config.broker_id
+    log = ctx.broker.transactions.log if request.key_type == TRANSACTION else ctx.broker.groups.log
     own = [each.key for each in response.coordinators if each.node_id == own_id]
     own += [request.key] if request.key and response.node_id == own_id else []
     is_led = all(log.is_loaded(log.partition_of(key)) for key in own)
     return error_codes.COORDINATOR_NOT_AVAILABLE in codes or not is_led
-
-
-def _log(key_type: int, ctx: RequestContext) -> StateLog:
-    return ctx.broker.transactions.log if key_type == TRANSACTION else ctx.broker.groups.log
 
 
 def _found(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
@@ -81,15 +85,16 @@ def error(request: FindCoordinatorRequest, error_code: int, message: str | None)
 
 
 def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
-    if key_type not in (GROUP, TRANSACTION):
-        return _refused(key, error_codes.INVALID_REQUEST, "simulated brokers coordinate groups and transactions")
-    if not ctx.may(AclOperation.DESCRIBE, RESOURCES[key_type], key):
-        denied = DENIED[RESOURCES[key_type]]
+    if key_type not in RESOURCES:
+        return _refused(key, error_codes.INVALID_REQUEST, "there are no such coordinators")
+    operation, resource_type = RESOURCES[key_type]
+    if not ctx.may(operation, resource_type, CLUSTER_NAME if key_type == SHARE else key):
+        denied = DENIED[resource_type]
         return _refused(key, denied, error_codes.message(denied))
-    log = _log(key_type, ctx)
-    if log.topic not in ctx.image.topics_by_name:
-        ctx.broker.create_topics([log.topic], None)
-    broker_id = log.leader_of(key)
+    topic = TOPICS[key_type]
+    if topic not in ctx.image.topics_by_name:
+        ctx.broker.create_topics([topic], None)
+    broker_id = coordinator(ctx.image, topic, key)
     node = None if broker_id is None else ctx.image.brokers.get(broker_id)
     endpoint = None if node is None or node.fenced else node.endpoints.get(ctx.listener)
     if node is None or endpoint is None:

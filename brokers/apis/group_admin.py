@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockraft.brokers.apis import operations
+from mockraft.brokers.apis import operations, share_offsets
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Need, Parked, RequestContext
+from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup
 from mockraft.brokers.coordinators.group_coordinator import AnyGroup
 from mockraft.brokers.coordinators.members import GroupState
+from mockraft.brokers.coordinators.share_groups import SHARE, ShareGroup
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
@@ -80,8 +82,11 @@ def delete(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsRes
         results[group_id] = DeletableGroupResult(group_id=group_id)
         try:
             ctx.check(AclOperation.DELETE, ResourceType.GROUP, group_id)
-            _find(ctx, group_id).check_delete()
+            group = _any(ctx, group_id)
+            group.check_delete()
             waiting[group_id] = ctx.broker.groups.delete(group_id)
+            if isinstance(group, ShareGroup):
+                share_offsets.forget(ctx, group, ctx.image.topics)
         except ApiError as refused:
             results[group_id].error_code = refused.error_code
 
@@ -104,7 +109,9 @@ def delete_offsets(
     """Delete committed offsets of a group."""
     if not request.group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)
-    group = _find(ctx, request.group_id)
+    group = ctx.broker.groups.find(request.group_id)
+    if group is None:
+        raise ApiError(error_codes.GROUP_ID_NOT_FOUND)
     group.check_delete_offsets()
     # A topic that is named twice is answered once.
     answers = {topic.name: OffsetDeleteResponseTopic(name=topic.name) for topic in request.topics}
@@ -124,8 +131,8 @@ def delete_offsets(
 def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     try:
         ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
-        group = _find(ctx, group_id)
-        if isinstance(group, ConsumerGroup):
+        group = _any(ctx, group_id)
+        if not isinstance(group, Group):
             raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
     except ApiError as refused:
         if refused.error_code != error_codes.GROUP_ID_NOT_FOUND:
@@ -155,7 +162,9 @@ def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:
     )
 
 
-def _type(group: AnyGroup) -> str:
+def _type(group: AnyGroup | ShareGroup) -> str:
+    if isinstance(group, ShareGroup):
+        return SHARE
     return NEW if isinstance(group, ConsumerGroup) else CLASSIC
 
 
@@ -171,9 +180,9 @@ def _check_offset(ctx: RequestContext, group: AnyGroup, topic: str, index: int) 
     return error_codes.NONE
 
 
-def _find(ctx: RequestContext, group_id: str) -> AnyGroup:
+def _any(ctx: RequestContext, group_id: str) -> AnyGroup | ShareGroup:
     """Return the group; its id may be empty, as groups of old clients. Raises ApiError."""
-    group = ctx.broker.groups.find(group_id)
+    group = ctx.broker.groups.find_any(group_id)
     if group is None:
         raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     return group

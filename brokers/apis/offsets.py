@@ -140,7 +140,7 @@ def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stab
         named, unknown = _by_name(requested.topics), []
     try:
         ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id)
-        group = ctx.broker.groups.find(requested.group_id)
+        group = ctx.broker.groups.find_any(requested.group_id)
         if group is not None and ctx.api_version >= MEMBER_EPOCHS_FROM:
             group.check_fetch(requested.member_id, requested.member_epoch)
         wanted = _wanted(ctx, requested.group_id, named, is_stable=is_stable)
@@ -199,7 +199,7 @@ def _wanted(ctx: RequestContext, group_id: str, named: _Named, *, is_stable: boo
     With `is_stable` those that a transaction may still change are errors. Raises ApiError when another broker
     coordinates the group.
     """
-    group = ctx.broker.groups.find(group_id)
+    group = ctx.broker.groups.find_any(group_id)
     offsets = {} if group is None else group.offsets
     if named is None:
         committed: dict[str, list[int]] = {}

@@ -8,6 +8,7 @@ from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, AclOperatio
 from mockraft.wire import error_codes
 from mockraft.wire.messages.consumer_group_describe_response import DescribedGroup as ConsumerGroup
 from mockraft.wire.messages.describe_groups_response import DescribedGroup as ClassicGroup
+from mockraft.wire.messages.share_group_describe_response import DescribedGroup as ShareGroup
 
 _CONFIGS: Final = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
 _ON_TOPIC: Final = (
@@ -33,7 +34,7 @@ def on_topic(ctx: RequestContext, name: str) -> int:
     return _bits(ctx, _ON_TOPIC, ResourceType.TOPIC, name)
 
 
-def add_to_groups(ctx: RequestContext, groups: Iterable[ClassicGroup | ConsumerGroup]) -> None:
+def add_to_groups(ctx: RequestContext, groups: Iterable[ClassicGroup | ConsumerGroup | ShareGroup]) -> None:
     """Add what the client may do with groups to their descriptions, except where there is an error."""
     for group in groups:
         if group.error_code == error_codes.NONE:

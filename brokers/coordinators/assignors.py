@@ -54,8 +54,47 @@ def assign_ranges(members: Subscribers, counts: PartitionCounts) -> dict[str, As
     return dict(found)
 
 
-ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
-"""By name, the default first (group.consumer.assignors)."""
+def assign_shares(members: Subscribers, counts: PartitionCounts) -> dict[str, Assignment]:
+    """Share partitions so that each has members, and members have as many; keep what they have (SimpleAssignor)."""
+    ordered = dict(in_hash_map_order(members))
+    topics = set().union(*(member.topics for member in ordered.values()))
+    pools = [[topic_id] for topic_id in topics]
+    if all(member.topics == topics for member in ordered.values()):
+        pools = [_in_hash_set_order(topics)]
+    found: dict[str, list[tuple[bytes, int]]] = {member_id: [] for member_id in ordered}
+    for pool in pools:
+        every = [(topic_id, index) for topic_id in pool for index in range(counts[topic_id])]
+        sharers = [member_id for member_id, member in ordered.items() if member.topics.issuperset(pool)]
+        if every:
+            _share(every, sharers, ordered, found)
+    return {member_id: _grouped(pairs) for member_id, pairs in found.items()}
+
+
+def _share(
+    every: list[tuple[bytes, int]], sharers: list[str], members: Subscribers, found: dict[str, list[tuple[bytes, int]]]
+) -> None:
+    """Give each of the partitions to as few of the sharers as leave nobody idle."""
+    sharing = -(-len(sharers) // len(every))
+    slots, left = sharing * len(every), dict.fromkeys(every, sharing)
+    room = {}
+    for at, member_id in enumerate(sharers):
+        room[member_id] = -(-(at + 1) * slots // len(sharers)) + (-at * slots // len(sharers))
+        for pair in _pairs(members[member_id].assigned):
+            if room[member_id] and left.get(pair):
+                found[member_id].append(pair)
+                room[member_id], left[pair] = room[member_id] - 1, left[pair] - 1
+    for member_id in sharers:
+        free = [pair for pair in every if left[pair] and pair not in found[member_id]][: room[member_id]]
+        found[member_id] += free
+        left.update((pair, left[pair] - 1) for pair in free)
+
+
+ASSIGNORS: Final[Mapping[str, Assignor]] = {
+    "uniform": assign_uniformly,
+    "range": assign_ranges,
+    "simple": assign_shares,
+}
+"""By name, the default of consumer groups first (group.consumer.assignors); the last is that of share groups."""
 
 
 class _Homogeneous:

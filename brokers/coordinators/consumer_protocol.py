@@ -112,15 +112,18 @@ class Followed(NamedTuple):
 class Keeper(Protocol):
     """The coordinator as a group sees it; results are there once they are replicated."""
 
-    def write_group(self, group: ConsumerGroup, before: GroupSnapshot, after: GroupSnapshot) -> Waiting[bool]:
+    def write_group(self, group: ModernGroup, before: GroupSnapshot, after: GroupSnapshot) -> Waiting[bool]:
         """Write the difference of two snapshots of a group."""
 
-    def downgrade(self, group: ConsumerGroup, left: GroupSnapshot) -> Waiting[bool] | None:
+    def downgrade(self, group: ModernGroup, left: GroupSnapshot) -> Waiting[bool] | None:
         """Make a classic group of the members that are left, if all are and it may be; None if not."""
 
 
-class ConsumerGroup:
-    """One group. `offsets` are by (topic, partition). Methods raise ApiError."""
+class ModernGroup:
+    """A group whose members follow by heartbeats: a consumer group or a share group. Methods raise ApiError.
+
+    `offsets` are by (topic, partition).
+    """
 
     protocol_type = CONSUMER
 
@@ -192,7 +195,7 @@ class ConsumerGroup:
         before, described = change
         draft, has_new_topics = self._with_description(draft, member_id, before.described, described)
         draft = self._with_target(draft, self.settings(), now_ms)
-        standing = self._reconciled(draft, member_id, owned, has_new_topics=has_new_topics)
+        standing = self.reconciled(draft, member_id, owned, has_new_topics=has_new_topics)
         draft = _put(draft, member_id, draft.members[member_id]._replace(standing=standing))
         if standing.state is not MemberState.UNREVOKED_PARTITIONS:
             self.stop_timer(Timer.REVOCATION, member_id)
@@ -265,7 +268,7 @@ class ConsumerGroup:
         """Check that the group has room, unless for one that is in it."""
         members, members_max = self.snapshot.members, self.settings().members_max
         if len(members) >= members_max and member_id not in members and self.snapshot.static_id(instance_id) is None:
-            text = f"The consumer group has reached its maximum capacity of {members_max} members."
+            text = f"The {self.protocol_type} group has reached its maximum capacity of {members_max} members."
             raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED, text)
 
     def member(self, member_id: str, instance_id: str | None) -> GroupMember:
@@ -304,50 +307,12 @@ class ConsumerGroup:
         is_empty = waiting not in self._unwritten and self.snapshot is draft
         return last if is_empty and last is not None else waiting
 
-    # Offsets, and administrators.
-
-    def check_commit(self, commit: Commit, partitions: Iterable[TopicPartition], _now_ms: int) -> None:
-        """Check that this member may commit offsets: in its epoch, or in an older one of partitions that it still has.
-
-        Anybody may while the group is empty (validateOffsetCommit).
-        """
-        snapshot = self.snapshot
-        if commit.epoch < 0 and not snapshot.members:
-            return
-        if commit.is_transactional and (commit.epoch, commit.member_id, commit.instance_id) == (-1, "", None):
-            return
-        member = self._known(commit.member_id)
-        is_classic = member.described.classic is not None
-        if not commit.is_transactional and not is_classic and commit.api_version < MEMBER_EPOCHS_FROM:
-            raise ApiError(error_codes.UNSUPPORTED_VERSION)
-        stale = ApiError(error_codes.ILLEGAL_GENERATION if is_classic else error_codes.STALE_MEMBER_EPOCH)
-        if commit.epoch > member.standing.epoch:
-            raise stale
-        if commit.epoch == member.standing.epoch:
-            return
-        for name, index in partitions:
-            topic_id = self.image.topics_by_name[name].topic_id
-            owned = (member.standing.assigned, member.standing.revoking)
-            since = next((each[topic_id][index] for each in owned if index in each.get(topic_id, {})), None)
-            if since is None or commit.epoch < since:
-                raise stale
-
-    def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Check a member's id and epoch before it reads offsets; other clients send neither (validateOffsetFetch)."""
-        if member_id is None and epoch < 0:
-            return
-        member = self._known(member_id or "")
-        if epoch != member.standing.epoch:
-            is_classic = member.described.classic is not None
-            raise ApiError(error_codes.ILLEGAL_GENERATION if is_classic else error_codes.STALE_MEMBER_EPOCH)
+    # Administrators.
 
     def check_delete(self) -> None:
         """Check that the group may be deleted: it has no members."""
         if self.state is not ConsumerGroupState.EMPTY:
             raise ApiError(error_codes.NON_EMPTY_GROUP)
-
-    def check_delete_offsets(self) -> None:
-        """Offsets may be deleted always, of topics to which nobody subscribes."""
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return True if a member subscribes to the topic."""
@@ -388,7 +353,7 @@ class ConsumerGroup:
         former_id = snapshot.static_id(beat.instance_id)
         if beat.epoch != JOINS:
             member = self.member(beat.member_id, beat.instance_id)
-            _check_epoch(member.standing, beat)
+            self._check_epoch(member.standing, beat)
             return snapshot, member
         if former_id is None:
             member = snapshot.members.get(beat.member_id, GroupMember())
@@ -431,7 +396,7 @@ class ConsumerGroup:
         subscribers = {
             member_id: Subscriber(
                 member.described.instance_id,
-                self._topic_ids(draft.topics_of(member.described)),
+                self.topic_ids(draft.topics_of(member.described)),
                 draft.targets.get(member_id, {}),
             )
             for member_id, member in draft.members.items()
@@ -440,13 +405,14 @@ class ConsumerGroup:
         targets = ASSIGNORS[self._assignor_of(draft)](subscribers, counts)
         return dataclasses.replace(draft, targets=targets, assignment_epoch=draft.epoch, assigned_ms=now_ms)
 
-    def _reconciled(
+    def reconciled(
         self, draft: GroupSnapshot, member_id: str, owned: Assignment | None, *, has_new_topics: bool
     ) -> Standing:
+        """Return a member's part of the target, as far as it may have it."""
         member = draft.members[member_id]
         if not has_new_topics and member.standing.is_reconciled_to(draft.assignment_epoch):
             return member.standing
-        topics = self._topic_ids(draft.topics_of(member.described))
+        topics = self.topic_ids(draft.topics_of(member.described))
         goal = Goal(draft.assignment_epoch, draft.targets.get(member_id, {}), topics, draft.taken)
         return reconcile(member.standing, goal, owned, has_new_topics=has_new_topics)
 
@@ -487,7 +453,8 @@ class ConsumerGroup:
         found = (self.image.topics_by_name.get(name) for name in draft.subscribed)
         return frozenset((each.topic_id, len(each.partitions)) for each in found if each is not None)
 
-    def _topic_ids(self, names: Iterable[str]) -> frozenset[bytes]:
+    def topic_ids(self, names: Iterable[str]) -> frozenset[bytes]:
+        """Return the ids of those of the topics that exist."""
         found = map(self.image.topics_by_name.get, names)
         return frozenset(each.topic_id for each in found if each is not None)
 
@@ -498,9 +465,64 @@ class ConsumerGroup:
             raise ApiError(error_codes.UNKNOWN_MEMBER_ID, text)
         return member
 
+    def _check_epoch(self, standing: Standing, beat: MemberHeartbeat) -> None:
+        """Check the epoch of a heartbeat; one that is late by one is that of a lost answer."""
+        if beat.epoch == standing.epoch:
+            return
+        if beat.epoch < standing.epoch and beat.epoch == standing.previous_epoch and _is_subset(beat.owned, standing):
+            return
+        size = "greater" if beat.epoch > standing.epoch else "smaller"
+        raise ApiError(
+            error_codes.FENCED_MEMBER_EPOCH,
+            f"The {self.protocol_type} group member has a {size} member epoch ({beat.epoch}) than the one known by the"
+            f" group coordinator ({standing.epoch}). The member must abandon all its partitions and rejoin.",
+        )
+
     def _forget(self, member_id: str) -> None:
         for timer in Timer:
             self.stop_timer(timer, member_id)
+
+
+class ConsumerGroup(ModernGroup):
+    """A consumer group: its members commit offsets."""
+
+    def check_commit(self, commit: Commit, partitions: Iterable[TopicPartition], _now_ms: int) -> None:
+        """Check that this member may commit offsets: in its epoch, or in an older one of partitions that it still has.
+
+        Anybody may while the group is empty (validateOffsetCommit).
+        """
+        snapshot = self.snapshot
+        if commit.epoch < 0 and not snapshot.members:
+            return
+        if commit.is_transactional and (commit.epoch, commit.member_id, commit.instance_id) == (-1, "", None):
+            return
+        member = self._known(commit.member_id)
+        is_classic = member.described.classic is not None
+        if not commit.is_transactional and not is_classic and commit.api_version < MEMBER_EPOCHS_FROM:
+            raise ApiError(error_codes.UNSUPPORTED_VERSION)
+        stale = ApiError(error_codes.ILLEGAL_GENERATION if is_classic else error_codes.STALE_MEMBER_EPOCH)
+        if commit.epoch > member.standing.epoch:
+            raise stale
+        if commit.epoch == member.standing.epoch:
+            return
+        for name, index in partitions:
+            topic_id = self.image.topics_by_name[name].topic_id
+            owned = (member.standing.assigned, member.standing.revoking)
+            since = next((each[topic_id][index] for each in owned if index in each.get(topic_id, {})), None)
+            if since is None or commit.epoch < since:
+                raise stale
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Check a member's id and epoch before it reads offsets; other clients send neither (validateOffsetFetch)."""
+        if member_id is None and epoch < 0:
+            return
+        member = self._known(member_id or "")
+        if epoch != member.standing.epoch:
+            is_classic = member.described.classic is not None
+            raise ApiError(error_codes.ILLEGAL_GENERATION if is_classic else error_codes.STALE_MEMBER_EPOCH)
+
+    def check_delete_offsets(self) -> None:
+        """Offsets may be deleted always, of topics to which nobody subscribes."""
 
 
 def _updated(before: Description, beat: MemberHeartbeat) -> Description:
@@ -514,20 +536,6 @@ def _updated(before: Description, beat: MemberHeartbeat) -> Description:
         before.pattern if beat.pattern is None else beat.pattern,
         before.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms,
         before.assignor if beat.assignor is None else beat.assignor,
-    )
-
-
-def _check_epoch(standing: Standing, beat: MemberHeartbeat) -> None:
-    """Check the epoch of a heartbeat; one that is late by one is that of a lost answer."""
-    if beat.epoch == standing.epoch:
-        return
-    if beat.epoch < standing.epoch and beat.epoch == standing.previous_epoch and _is_subset(beat.owned, standing):
-        return
-    size = "greater" if beat.epoch > standing.epoch else "smaller"
-    raise ApiError(
-        error_codes.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {size} member epoch ({beat.epoch}) than the one known by the group"
-        f" coordinator ({standing.epoch}). The member must abandon all its partitions and rejoin.",
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from mockraft.brokers.coordinators import classic_members, group_records
 from mockraft.brokers.coordinators.consumer_groups import Group, GroupLimits
@@ -20,10 +20,13 @@ from mockraft.brokers.coordinators.consumer_protocol import (
     Followed,
     GroupSettings,
     MemberHeartbeat,
+    ModernGroup,
 )
+from mockraft.brokers.coordinators.group_configs import group_config
 from mockraft.brokers.coordinators.group_records import GroupRecord
 from mockraft.brokers.coordinators.group_snapshot import GroupSnapshot
-from mockraft.brokers.coordinators.members import Offset
+from mockraft.brokers.coordinators.members import CONSUMER, Offset
+from mockraft.brokers.coordinators.share_groups import SHARE, ShareGroup
 from mockraft.brokers.coordinators.state_log import StateLog, StateTopic, to_client
 from mockraft.brokers.coordinators.state_records import (
     OffsetKey,
@@ -40,9 +43,6 @@ from mockraft.brokers.log_dirs.transaction_markers import Marker, read_marker
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.kafka_api.api import NEVER_MS
-from mockraft.kafka_configs.config_keys import BROKER, GROUP, keys
-from mockraft.kafka_configs.config_values import parse
-from mockraft.kafka_configs.described_configs import broker_key
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.record_batch import BatchHeader
@@ -54,7 +54,7 @@ PARTITION_COUNT: Final = ("offsets.topic.num.partitions", 50)
 COMMIT_TIMEOUT_MS: Final = ("offsets.commit.timeout.ms", 5_000)
 
 AnyGroup = Group | ConsumerGroup
-"""A group of either protocol."""
+"""A group of consumers of either protocol."""
 
 
 class GroupCoordinator:
@@ -70,9 +70,6 @@ class GroupCoordinator:
         self._image, self._config = core.image, core.config
         # For member ids. One for all groups: a group that is loaded again would begin with the ids of its members.
         self._rng = random.Random(b"groups" + core.config.incarnation_id)
-        # Kafka sets no limit of members by default.
-        self._defaults = {name: key.default for name, key in keys(BROKER).items()}
-        self._defaults["group.consumer.max.size"] = str(GroupLimits().members_max)
         self.log = StateLog(core, replicas, StateTopic(GROUP_METADATA, count, timeout_ms), self, changed)
         self.groups = Groups(properties, changed)
         # By partition and producer id: the offsets of open transactions.
@@ -81,7 +78,14 @@ class GroupCoordinator:
     # Requests.
 
     def find(self, group_id: str) -> AnyGroup | None:
-        """Return the group if there is one. Raises ApiError when another broker coordinates it."""
+        """Return a group of consumers if there is one. Raises ApiError as `find_any` does, or for a share group."""
+        group = self.find_any(group_id)
+        if isinstance(group, ShareGroup):
+            raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        return group
+
+    def find_any(self, group_id: str) -> AnyGroup | ShareGroup | None:
+        """Return the group of any type if there is one. Raises ApiError when another broker coordinates it."""
         self.log.find(group_id)
         return self.groups.groups.get(group_id)
 
@@ -91,15 +95,14 @@ class GroupCoordinator:
 
     def create(self, group_id: str) -> AnyGroup:
         """Return the group, creating it if needed. Raises ApiError as `find` does, or when there are too many."""
-        self.log.find(group_id)
-        return self.groups.find(group_id)
+        return self.find(group_id) or self.groups.create(group_id)
 
     def create_classic(self, group_id: str) -> Group:
         """Create a group of the classic protocol, also in place of an empty one of the consumer protocol.
 
         Raises ApiError as `create` does.
         """
-        index, former = self.log.find(group_id), self.groups.groups.get(group_id)
+        index, former = self.log.find(group_id), self.find(group_id)
         if not isinstance(former, ConsumerGroup):
             return self.groups.create(group_id)
         made = self._classic_instead_of(former)
@@ -109,12 +112,11 @@ class GroupCoordinator:
     @property
     def assignors(self) -> tuple[str, ...]:
         """The assignors for groups of the consumer protocol, the default first."""
-        return self._settings("").assignors
+        return self._settings(CONSUMER, "").assignors
 
     def heartbeat(self, group_id: str, beat: MemberHeartbeat) -> tuple[Followed, Waiting[bool]]:
         """Let a member of the consumer protocol join or stay; an empty classic group becomes one of that protocol."""
-        self.log.find(group_id)
-        group = self.groups.groups.get(group_id)
+        group = self.find(group_id)
         if beat.epoch < JOINS:
             known = self.consumer_group(group_id)
             return known.leave(beat.member_id, beat.instance_id, beat.epoch)
@@ -142,6 +144,30 @@ class GroupCoordinator:
             return group
         kind = "Consumer group {} not found." if group is None else "Group {} is not a consumer group."
         raise ApiError(error_codes.GROUP_ID_NOT_FOUND, kind.format(group_id))
+
+    def share_heartbeat(self, group_id: str, beat: MemberHeartbeat) -> tuple[Followed, Waiting[bool]]:
+        """Let a member of a share group join, stay or leave. Raises ApiError as `find_any` does, and for other groups.
+
+        A group may have been forgotten by another coordinator: its members join again if they are told to be unknown.
+        """
+        group = self.find_any(group_id)
+        if group is None and beat.epoch == JOINS:
+            group = self.create_share_group(group_id)
+        elif group is None:
+            text = f"Member {beat.member_id} is not a member of group {group_id}."
+            raise ApiError(error_codes.UNKNOWN_MEMBER_ID, text)
+        if not isinstance(group, ShareGroup):
+            raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+        if beat.epoch < JOINS:
+            return group.leave(beat.member_id, None, beat.epoch)
+        return group.heartbeat(beat, int(self._kernel.now_ms))
+
+    def create_share_group(self, group_id: str) -> ShareGroup:
+        """Create a share group. Raises ApiError when there are too many groups."""
+        self.groups.check_room()
+        settings = functools.partial(self._settings, SHARE, group_id)
+        made = self.groups.groups[group_id] = ShareGroup(group_id, self._image, settings, self, self._rng)
+        return made
 
     def commit(
         self,
@@ -173,7 +199,7 @@ class GroupCoordinator:
 
     def delete(self, group_id: str) -> Waiting[bool]:
         """Delete a group with its offsets. Raises ApiError."""
-        group = self.find(group_id)
+        group = self.find_any(group_id)
         assert group is not None
         index = self.log.find(group_id)
         keys = dict.fromkeys(OffsetKey(group_id, *partition) for partition in group.offsets)
@@ -272,7 +298,7 @@ class GroupCoordinator:
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup:
         """Make a group of the consumer protocol; it takes the offsets of a classic group in whose place it comes."""
-        settings = functools.partial(self._settings, group_id)
+        settings = functools.partial(self._settings, CONSUMER, group_id)
         made = ConsumerGroup(group_id, self._image, settings, self, self._rng)
         former = self.groups.groups.get(group_id)
         made.offsets = {} if former is None else former.offsets
@@ -284,33 +310,30 @@ class GroupCoordinator:
         made.offsets = former.offsets
         return made
 
-    def _settings(self, group_id: str) -> GroupSettings:
-        """Return the configs of a group: its own, else the cluster's, else the broker's (GroupConfig).
-
-        Raises ApiError (INVALID_CONFIG) for a value that no controller would have accepted.
-        """
-        own, cluster = self._image.config(GROUP, group_id), self._image.config(BROKER, "")
-        properties = self._config.properties
-
-        def value(key: str) -> Any:
-            name = broker_key(key)
-            layers = (own.get(key), cluster.get(name), properties.get(name), self._defaults[name])
-            return parse(keys(BROKER)[name], next(each for each in layers if each is not None))
-
+    def _settings(self, protocol: str, group_id: str) -> GroupSettings:
+        """Return the configs of a group of this protocol. Raises ApiError as `group_config` does."""
+        value = functools.partial(group_config, self._image, self._config.properties, group_id)
+        is_consumer = protocol == CONSUMER
         return GroupSettings(
-            value("consumer.session.timeout.ms"),
-            value("consumer.heartbeat.interval.ms"),
-            value("consumer.assignment.interval.ms"),
-            value("consumer.regex.refresh.interval.ms"),
-            value("consumer.max.size"),
-            tuple(value("consumer.assignors")),
-            classic_members.MIGRATIONS.get(value("consumer.migration.policy").lower(), ()),
+            value(f"{protocol}.session.timeout.ms"),
+            value(f"{protocol}.heartbeat.interval.ms"),
+            value(f"{protocol}.assignment.interval.ms"),
+            value("consumer.regex.refresh.interval.ms") if is_consumer else NEVER_MS,
+            value(f"{protocol}.max.size"),
+            tuple(value(f"{protocol}.assignors")),
+            classic_members.MIGRATIONS.get(value("consumer.migration.policy").lower(), ()) if is_consumer else (),
         )
 
     # What a group asks for.
 
-    def write_group(self, group: ConsumerGroup, before: GroupSnapshot, after: GroupSnapshot) -> Waiting[bool]:
-        """Write what has changed; on the first time also that there is no classic group any more."""
+    def write_group(self, group: ModernGroup, before: GroupSnapshot, after: GroupSnapshot) -> Waiting[bool]:
+        """Write what has changed; on the first time also that there is no classic group any more.
+
+        Share groups are in memory only.
+        """
+        records: list[Record] = []
+        if isinstance(group, ShareGroup):
+            return self._write(self.log.find(group.group_id), records, lambda: None)
         if self.groups.groups.get(group.group_id) is group:
             records = group_records.changes(group.group_id, before, after)
         else:
@@ -318,9 +341,12 @@ class GroupCoordinator:
             records += group_records.changes(group.group_id, GroupSnapshot(), after)
         return self._write(self.log.find(group.group_id), records, lambda: None)
 
-    def downgrade(self, group: ConsumerGroup, left: GroupSnapshot) -> Waiting[bool] | None:
+    def downgrade(self, group: ModernGroup, left: GroupSnapshot) -> Waiting[bool] | None:
         """Let the members that are left continue in a classic group, if that is allowed."""
-        if not classic_members.may_downgrade(left, group.settings(), self.groups.limits.members_max):
+        members_max = self.groups.limits.members_max
+        if not isinstance(group, ConsumerGroup):
+            return None
+        if not classic_members.may_downgrade(left, group.settings(), members_max):
             return None
         index, before = self.log.find(group.group_id), group.snapshot
         made = self._classic_instead_of(group)
@@ -410,14 +436,10 @@ class Groups:
     """The groups that this broker coordinates, by id."""
 
     def __init__(self, properties: Mapping[str, str], changed: Callable[[], None] = lambda: None) -> None:
-        self.groups: dict[str, AnyGroup] = {}
+        self.groups: dict[str, AnyGroup | ShareGroup] = {}
         self._changed = changed
         self.limits = GroupLimits.of(properties)
         self._initial_delay_ms = int(properties.get(INITIAL_DELAY, "0"))
-
-    def find(self, group_id: str) -> AnyGroup:
-        """Return the group, creating it if needed. Raises ApiError when there are too many."""
-        return self.groups.get(group_id) or self.create(group_id)
 
     def create(self, group_id: str) -> Group:
         """Create a group of the classic protocol. Raises ApiError when there are too many."""
@@ -431,7 +453,7 @@ class Groups:
         if len(self.groups) >= GROUPS_MAX:
             raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
 
-    def load(self, group_id: str) -> AnyGroup:
+    def load(self, group_id: str) -> AnyGroup | ShareGroup:
         """Return the group, creating it if needed, however many there are."""
         return self.groups.get(group_id) or self.make(group_id)
 

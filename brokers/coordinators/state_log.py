@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, Protocol
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.coordinators.state_records import Record, encode
 from mockraft.brokers.core import Core
+from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.log_dirs.batch_headers import read_headers
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
@@ -136,9 +137,7 @@ class StateLog:
 
     def leader_of(self, name: str) -> int | None:
         """Return the broker that coordinates a group or a transactional id; None while there is none."""
-        topic = self._image.topics_by_name.get(self.topic)
-        partition = None if topic is None else topic.partitions.get(self.partition_of(name))
-        return None if partition is None or partition.leader < 0 else partition.leader
+        return coordinator(self._image, self.topic, name)
 
     def find(self, name: str) -> int:
         """Return the partition of a name that this broker coordinates.
@@ -331,6 +330,15 @@ class StateLog:
             raise LogError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {self.topic}")
         key: ReplicaKey = (topic.topic_id, index)
         return self._replicas.find(key)
+
+
+def coordinator(image: ClusterImage, topic_name: str, name: str) -> int | None:
+    """Return the leader of a name's partition of an internal topic; None while there is none."""
+    topic = image.topics_by_name.get(topic_name)
+    if topic is None or not topic.partitions:
+        return None
+    partition = topic.partitions.get(abs(hash_code(name)) % len(topic.partitions))
+    return None if partition is None or partition.leader < 0 else partition.leader
 
 
 def to_client(written: Callable[[int], None]) -> Written:

@@ -153,16 +153,18 @@ class Clients(Listener[AnyApi, RequestContext]):
         return response
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Run what is due: groups and parked requests."""
+        """Run what is due: groups, locks of records and parked requests."""
         self._is_awake = False
         self._broker.groups.groups.tick(now_ms)
+        self._broker.shares.tick(now_ms)
         return super().tick(now_ms)
 
     def next_tick_ms(self, now_ms: int) -> int:
         """Return the time at which `tick` must be called."""
         if self._is_awake:
             return 0
-        return min(self._broker.groups.groups.next_tick_ms(), super().next_tick_ms(now_ms))
+        broker = self._broker
+        return min(broker.groups.groups.next_tick_ms(), broker.shares.next_tick_ms(), super().next_tick_ms(now_ms))
 
     def _result(
         self, request: PendingRequest[AnyApi, RequestContext], call: Callable[[], Result | None]
@@ -187,6 +189,9 @@ class Clients(Listener[AnyApi, RequestContext]):
         return parked(waiting.deadline_ms, retry)
 
     def _closed(self, entry: Entry) -> None:
-        """Keep the reason for which this side closed a connection."""
-        if isinstance(entry, ClosedConnection) and entry.refused:
+        """End the share sessions of a connection, and keep the reason for which this side closed it."""
+        if not isinstance(entry, ClosedConnection):
+            return
+        self._broker.shares.disconnected(entry.connection_id)
+        if entry.refused:
             self.closings = [*self.closings[-CLOSINGS_KEPT:], entry.reason]

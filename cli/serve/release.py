@@ -40,7 +40,7 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     with blaming("--feature"):
         features = dict(map(_feature, options["features"] or ()))
         if options.get("brokers"):
-            features = levels_for_simulated_brokers(chosen, features)
+            features = levels_for_simulated_brokers(chosen, features, level)
         initial_levels(chosen, level, features, unstable=unstable)
     with blaming("--api-versions"):
         pairs = [text.partition("=") for text in options["api_versions"] or ()]

@@ -25,8 +25,10 @@ from mockraft.wire.records.end_transaction_record import EndTransactionRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
 STREAMS_VERSION: Final = "streams.version"
-WITHOUT_SIMULATED_BROKERS: Final = ("share.version", STREAMS_VERSION)
-"""Features that simulated brokers register and refuse: share groups and streams groups."""
+SIMULATED_BROKERS_HAVE: Final = {"share.version": 1, STREAMS_VERSION: 0}
+"""The levels up to which simulated brokers have features that they register in full: no dead letters of share groups
+(KIP-1191), no streams groups.
+"""
 
 _BROKER_CONFIG_TYPE: Final = 4
 
@@ -121,9 +123,14 @@ class InitialLevels(NamedTuple):
     others: Mapping[str, int]
 
 
-def levels_for_simulated_brokers(release: Release, chosen: Mapping[str, int]) -> dict[str, int]:
-    """Return the chosen levels of a new log, with those at 0 that only real brokers make use of, unless chosen."""
-    return {**{name: 0 for name in WITHOUT_SIMULATED_BROKERS if name in release.features}, **chosen}
+def levels_for_simulated_brokers(
+    release: Release, chosen: Mapping[str, int], metadata_level: int = 0
+) -> dict[str, int]:
+    """Return the chosen levels of a new log, and of others at most what simulated brokers have, unless chosen."""
+    metadata_level = metadata_level or chosen.get(METADATA_VERSION, 0) or max(release.metadata_versions)
+    defaults = default_feature_levels(metadata_level, release)
+    known = {name: level for name, level in SIMULATED_BROKERS_HAVE.items() if name in release.features}
+    return {**{name: min(level, defaults.get(name, 0)) for name, level in known.items()}, **chosen}
 
 
 def initial_levels(

@@ -27,9 +27,16 @@ from mockraft.wire.messages.consumer_group_describe_request import ConsumerGroup
 from mockraft.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
+from mockraft.wire.messages.describe_share_group_offsets_request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from mockraft.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.init_producer_id_request import InitProducerIdRequest
+from mockraft.wire.messages.share_fetch_request import FetchPartition, FetchTopic, ShareFetchRequest
+from mockraft.wire.messages.share_group_describe_request import ShareGroupDescribeRequest
+from mockraft.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from mockraft.wire.sasl import SaslLogin
 
 if TYPE_CHECKING:
@@ -177,6 +184,33 @@ def test_members_of_the_consumer_protocol_need_their_group_and_topics(cluster: S
     allow(cluster, ResourceType.TOPIC, "orders", AclOperation.DESCRIBE)
     assert (joined(cluster, "a", ".*"), joined(cluster, "b")) == (error_codes.NONE, error_codes.NONE)
     assert groups.consumer_group("kitchen").snapshot.patterns[".*"].topics == {"orders"}, "hidden topics do not match"
+
+
+def test_members_of_share_groups_need_their_group_and_topics(cluster: SyncController) -> None:
+    coordinating(cluster)
+    topics = cluster.running.controller.image.topics
+    topic = FetchTopic(topic_id=topics.by_name["orders"].topic_id, partitions=[FetchPartition(partition_index=0)])
+    fetch = ShareFetchRequest(group_id="kitchen", member_id="a", topics=[topic])
+    beat = ShareGroupHeartbeatRequest(group_id="kitchen", member_id="a", subscribed_topic_names=["orders"])
+    described = DescribeShareGroupOffsetsRequest(groups=[DescribeShareGroupOffsetsRequestGroup(group_id="kitchen")])
+
+    def codes() -> tuple[int, int, int]:
+        return (
+            answer(cluster, beat).error_code,
+            answer(cluster, described).groups[0].error_code,
+            answer(cluster, ShareGroupDescribeRequest(group_ids=["kitchen"])).groups[0].error_code,
+        )
+
+    assert codes() == (error_codes.GROUP_AUTHORIZATION_FAILED,) * 3
+    assert answer(cluster, fetch).error_code == error_codes.GROUP_AUTHORIZATION_FAILED
+    allow(cluster, ResourceType.GROUP, "kitchen", AclOperation.READ)
+    assert answer(cluster, beat, "admin").error_code == error_codes.NONE
+    hidden = error_codes.TOPIC_AUTHORIZATION_FAILED
+    assert codes() == (hidden, error_codes.NONE, hidden)
+    assert answer(cluster, fetch).responses[0].partitions[0].error_code == hidden
+    allow(cluster, ResourceType.TOPIC, "orders", AclOperation.READ)
+    assert codes() == (error_codes.NONE,) * 3
+    assert answer(cluster, fetch).responses[0].partitions[0].error_code == error_codes.NONE
 
 
 def test_groups_and_topics_are_described_to_whoever_may_describe_them(cluster: SyncController) -> None:

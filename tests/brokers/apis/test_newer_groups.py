@@ -1,4 +1,4 @@
-"""Clients of groups that simulated brokers do not coordinate get an error at once, and the log has the reason."""
+"""Clients of groups that there are not get an error at once, and the log has the reason."""
 
 from __future__ import annotations
 
@@ -8,36 +8,33 @@ import pytest
 from confluent_kafka import Consumer
 from mockraft import Controller
 from mockraft.wire import error_codes
-from mockraft.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from mockraft.wire.messages.share_fetch_request import ShareFetchRequest
 from mockraft.wire.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 
 from ...topics import ask
 
 
-async def test_share_and_streams_groups_are_refused_and_journaled(caplog: pytest.LogCaptureFixture) -> None:
+async def test_streams_groups_are_refused_and_journaled(caplog: pytest.LogCaptureFixture) -> None:
     async with Controller(brokers=1) as controller:
         for _ in range(2):
-            answer = await ask(controller.bootstrap_servers, ShareGroupHeartbeatRequest(group_id="g", member_id="m"))
-            assert answer.error_code == error_codes.UNSUPPORTED_VERSION
-        described = await ask(controller.bootstrap_servers, StreamsGroupDescribeRequest(group_ids=["g"]))
-        assert described.groups[0].error_code == error_codes.UNSUPPORTED_VERSION
-        found = controller.requests("ShareGroupHeartbeat", broker=1)
-        assert [each.error_code for each in found] == [error_codes.UNSUPPORTED_VERSION] * 2
-        assert {each.reason for each in found} == {"ShareGroupHeartbeat: simulated brokers have no share groups"}
+            described = await ask(controller.bootstrap_servers, StreamsGroupDescribeRequest(group_ids=["g"]))
+            assert described.groups[0].error_code == error_codes.UNSUPPORTED_VERSION
+        found = controller.requests("StreamsGroupDescribe", broker=1)
+        assert {each.reason for each in found} == {"StreamsGroupDescribe: simulated brokers have no streams groups"}
     warned = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert [each.partition("127.0.0.1: ")[2] for each in warned] == [
-        "ShareGroupHeartbeat: simulated brokers have no share groups",
-        "StreamsGroupDescribe: simulated brokers have no streams groups",
+        "StreamsGroupDescribe: simulated brokers have no streams groups"
     ]
 
 
 @pytest.mark.parametrize(
     ("release", "brokers", "features", "levels"),
     [
-        ("4.4", 1, {}, {"group.version": 1}),
-        ("4.4", 1, {"share.version": 1}, {"group.version": 1, "share.version": 1}),
+        ("4.4", 1, {}, {"group.version": 1, "share.version": 1}),
+        ("4.4", 1, {"share.version": 2}, {"group.version": 1, "share.version": 2}),
+        ("4.4", 1, {"metadata.version": 25}, {"group.version": 1}),
         ("4.4", 0, {}, {"group.version": 1, "share.version": 2, "streams.version": 1}),
-        ("4.0", 1, {}, {"group.version": 1}),
+        ("4.1", 1, {}, {"group.version": 1}),
         ("3.9", 1, {}, {}),
     ],
 )
@@ -48,6 +45,13 @@ async def test_features_are_finalized_as_far_as_brokers_support_them(
         found = controller.leading.controller.image.features
         groups = ("group.version", "share.version", "streams.version")
         assert {name: level for name, level in found.items() if name in groups} == levels
+
+
+async def test_share_groups_are_refused_where_they_are_not_enabled() -> None:
+    async with Controller(brokers=1, features={"share.version": 0}) as controller:
+        answer = await ask(controller.bootstrap_servers, ShareFetchRequest(group_id="g", member_id="m"))
+        assert answer.error_code == error_codes.UNSUPPORTED_VERSION
+        assert controller.requests("ShareFetch")[0].reason == "share.version is 0: this cluster has no share groups"
 
 
 def test_a_client_of_the_new_protocol_gets_an_error_where_it_is_not_enabled() -> None:

@@ -384,7 +384,8 @@ def test_only_so_many_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(group_coordinator, "GROUPS_MAX", 2)
     groups = Groups({})
     for name in ("a", "b"):
-        groups.find(name).offsets["t", 0] = Offset(1, 0, "")
-    assert refusal(groups.find, "c") == error_codes.GROUP_MAX_SIZE_REACHED
+        groups.create(name).offsets["t", 0] = Offset(1, 0, "")
+    assert refusal(groups.create, "c") == error_codes.GROUP_MAX_SIZE_REACHED
     groups.groups["a"].offsets.clear()
-    assert groups.find("c") is groups.find("c")
+    groups.create("c")
+    assert list(groups.groups) == ["b", "c"]

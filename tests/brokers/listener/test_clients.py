@@ -6,6 +6,7 @@ import dataclasses
 import random
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from mockraft.brokers.apis.api import BrokerView, Parked
@@ -14,6 +15,7 @@ from mockraft.brokers.config import draw_config
 from mockraft.brokers.coordinators.group_coordinator import Groups
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.listener.clients import Clients, Limits
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.effects import Close, PauseReading, ResumeReading, Send
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import FrameReader, read_response_body, write_request
@@ -41,6 +43,7 @@ class Bench:
             forwarding=SimpleNamespace(api_versions=None),
             replicas=SimpleNamespace(disk_delay_ms=lambda _keys: self.delay_ms),
             groups=SimpleNamespace(groups=self.groups),
+            shares=Mock(next_tick_ms=lambda: NEVER_MS),
             rng=random.Random(1),
         )
         self.clients = Clients(cast(BrokerView, broker), limits, self._wake)

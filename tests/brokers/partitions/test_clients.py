@@ -285,9 +285,9 @@ async def test_every_broker_names_the_same_coordinator(brokers: Any, version: in
     assert len({(each.node_id, each.port) for each in result}) == 1
 
 
-async def test_share_groups_have_no_coordinator(brokers: Any) -> None:
+async def test_other_keys_have_no_coordinator(brokers: Any) -> None:
     await brokers.start(1)
-    request = FindCoordinatorRequest(key_type=2, coordinator_keys=["t"])
+    request = FindCoordinatorRequest(key_type=3, coordinator_keys=["t"])
     response = await ask(brokers.running[1].listener.bootstrap, request, 6)
     assert response.coordinators[0].error_code == error_codes.INVALID_REQUEST
 
