@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -182,3 +183,29 @@ async def _verify_console_tools(bootstrap: str) -> None:
     await run("kafka-console-producer", *topic, "--compression-codec", "gzip", stdin="compressed\n")
     first = ("--partition", "0", "--offset", "100", "--max-messages", "1")
     assert (await run("kafka-console-consumer", *topic, *first)).splitlines() == ["compressed"]
+
+
+async def test_kafkas_share_consumer_and_its_tools_work_on_simulated_brokers_alone() -> None:
+    async with Controller(brokers=2) as controller:
+
+        async def run(name: str, *arguments: str, stdin: str = "") -> str:
+            tool = KafkaTool(name)
+            server = ("--bootstrap-server", controller.bootstrap_servers)
+            return await asyncio.to_thread(tool.run, *arguments, *server, stdin=stdin)
+
+        group, topic = ("--group", "kitchen"), ("--topic", "orders")
+        reset = ("--add-config", "share.auto.offset.reset=earliest")
+        await run("kafka-configs", "--alter", "--entity-type", "groups", "--entity-name", "kitchen", *reset)
+        await run("kafka-topics", "--create", *topic, "--partitions", "2", "--replication-factor", "1")
+        await run("kafka-console-producer", *topic, stdin="".join(f"{text}\n" for text in TEXTS))
+        read = await run("kafka-console-share-consumer", *topic, *group, "--max-messages", "100")
+        assert sorted(read.splitlines()) == sorted(TEXTS)
+        described = re.findall(
+            r"^kitchen +orders +(\d) +(\d+) +0$", await run("kafka-share-groups", "--describe", *group), re.M
+        )
+        assert sum(int(start) for _, start in described) == 100
+        await run("kafka-share-groups", "--reset-offsets", *group, *topic, "--to-earliest", "--execute")
+        again = await run("kafka-console-share-consumer", *topic, *group, "--max-messages", "100")
+        assert sorted(again.splitlines()) == sorted(TEXTS)
+        await run("kafka-share-groups", "--delete", *group)
+        assert "kitchen" not in await run("kafka-groups", "--list")

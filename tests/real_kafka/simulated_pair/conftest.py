@@ -113,8 +113,9 @@ async def fill(addresses: dict[int, str]) -> dict[str, bytes]:
 def pair(request: pytest.FixtureRequest, start_cluster: Callable[..., KafkaCluster]) -> Iterator[Pair]:
     # Partitions of groups and transactional ids for both.
     coordinated = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "3"}
+    coordinated["share.coordinator.state.topic.num.partitions"] = "1"
     # Targets are made at once: when others are made depends on the time.
-    coordinated["group.consumer.assignment.interval.ms"] = "0"
+    coordinated |= {f"group.{each}.assignment.interval.ms": "0" for each in ("consumer", "share")}
     cluster = start_cluster(controller=request.param, versions=(KAFKA_VERSION,), broker_properties=coordinated)
     real = cluster.brokers[REAL]
     properties = {key: value for key, value in real.properties.items() if key not in ITS_OWN}
