@@ -17,7 +17,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 SETTINGS = {
     "spark.driver.memory": "2g",
@@ -61,27 +64,27 @@ def session(master: str, events: str) -> None:
 
     target = FreshProcess([sys.executable, "-m", "mockraft", "serve", "--host", "127.0.0.1", "--port", "0"])
 
-    def frames(job: dict[str, Any]) -> Callable[[], int]:
-        tables.frames_table(spark, job["path"], ports=job["port"]).write_parquet(Path(job["out"]))
+    def write(table: DataFrame, job: dict[str, Any]) -> Callable[[], int]:
+        table.write.parquet(job["out"], mode="overwrite")
         return lambda: spark.read.parquet(job["out"]).count()
+
+    def frames(job: dict[str, Any]) -> Callable[[], int]:
+        return write(tables.frames(spark, job["path"], ports=job["port"]), job)
 
     def stream_bytes(job: dict[str, Any]) -> Callable[[], int]:
         total = spark.read.parquet(job["path"]).agg(F.sum(F.col("size") + 4)).collect()[0][0]
         return lambda: int(total)
 
     def messages(job: dict[str, Any]) -> Callable[[], int]:
-        decoded = tables.messages_table(tables.stored_frames_table(spark, job["path"]), with_bodies=False)
+        decoded = tables.messages(spark.read.parquet(job["path"]), "none")
         equal = sum(row.frames - row.not_roundtrip for row in coverage(decoded) if row.decode_status == "ok")
         return lambda: equal
 
     def bodies(job: dict[str, Any]) -> Callable[[], int]:
-        rows = tables.messages_table(tables.stored_frames_table(spark, job["path"])).write_parquet(Path(job["out"]))
-        return lambda: rows
+        return write(tables.messages(spark.read.parquet(job["path"]), "json"), job)
 
     def typed(job: dict[str, Any]) -> Callable[[], int]:
-        found = tables.typed_messages_table(tables.stored_frames_table(spark, job["path"]), job["api"])
-        rows = found.write_parquet(Path(job["out"]))
-        return lambda: rows
+        return write(tables.typed_messages(spark.read.parquet(job["path"]), job["api"]), job)
 
     def replay(job: dict[str, Any]) -> Callable[[], int]:
         found = write_replay(spark, spark.createDataFrame(sessions(job["sessions"])), Run("replay", target), job["out"])

@@ -55,7 +55,7 @@ IN_EVERY_RUN = (
     "tests/spark/test_sources.py::test_errors_are_reported_before_a_job_begins",
     "tests/spark/test_sources.py::test_exchanges_are_those_of_one_machine",
     "tests/spark/test_sources.py::test_filter_is_pushed_down_without_changing_rows",
-    "tests/spark/test_sources.py::test_workers_decode_their_frames_like_one_process",
+    "tests/spark/test_sources.py::test_messages_are_counted_by_kind_with_the_first_failing_example",
     "tests/spark_replay/report/test_in_a_browser.py::test_page_fits_and_loads_without_requests_or_errors[light-desk]",
     "tests/wire/test_oracle_java.py::test_json_is_kafkas_json",
     "tests/wire/test_oracle_java.py::test_messages_of_every_release_are_those_of_its_own_classes[4.4.0]",

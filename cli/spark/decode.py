@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
+from mockraft.cli.spark.options import SparkOptions, need_spark, result_console, sparks_path
 from mockraft.cli.spark.progress import TaskProgress
 from mockraft.kafka_api.options import OptionError, blaming, option, required
-from mockraft.spark_replay.storage import LocationError
-from mockraft.spark_replay.storage.listing import exists, find_files
 from mockraft.wire.errors import WireError
 from rich.console import Console
 from rich.table import Table
@@ -32,8 +30,8 @@ followed across splits and files.
   mockraft spark decode --captures 'ring/*.pcapng' --ports 9093 --out tables
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
   mockraft spark decode --captures run.pcap --typed Fetch,BrokerHeartbeat --out tables
-  mockraft spark decode --captures s3://captures/ring --master spark://host:7077 --out s3://tables/run
-  mockraft spark decode --captures s3://captures/ring --day 2026-11-20 --cluster prod-1 --out s3://tables
+  mockraft spark decode --captures s3://captures/ring --master spark://host:7077 --out s3a://tables/run
+  mockraft spark decode --captures s3://captures/ring --day 2026-11-20 --cluster prod-1 --out s3a://tables
 
 """ + exit_codes(ExitCode.MISSING, ExitCode.INTERRUPTED, done="written", failed="the Spark job failed")
 
@@ -51,7 +49,7 @@ class DecodeOptions(SparkOptions):
         None, lowest=1, help="Shuffle partitions. Default: two per core; on a cluster spark.sql.shuffle.partitions."
     )
 
-    out: str = required(metavar="DIR", help="The folder for the tables, a path or URL.")
+    out: str = required(metavar="DIR", help="The folder for the tables, a path or URL of Spark (s3a://…).")
     tables: str | None = option(
         None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all but records, forwarded."
     )
@@ -93,58 +91,52 @@ class DecodeOptions(SparkOptions):
             raise OptionError(f"{self.day or ''!r} is no day: give it as 2026-11-20", "--day") from None
 
 
-def _is_of_no_table(name: str) -> bool:
-    return not re.fullmatch(r"\.?(_SUCCESS|part-.*\.parquet)(\.crc)?", name)
-
-
 def decode(options: DecodeOptions) -> None:
     """Write the tables and print a summary."""
     need_spark()
     from mockraft.spark_replay.spark import decode_job
-    from mockraft.spark_replay.spark.coverage import COUNTED, coverage
-    from mockraft.spark_replay.spark.worker_table import stored_table
+    from mockraft.spark_replay.spark.coverage import coverage
+    from pyspark.errors import AnalysisException
 
-    out, day = location_of(options.out), options.partition_day()
+    day, out = options.partition_day(), sparks_path(options.out)
     if day is not None:
-        out = out / f"day={day}" / f"cluster={options.cluster}"
+        out = f"{out}/day={day}/cluster={options.cluster}"
     only = decode_job.TABLES if options.tables is None else _chosen(options.tables, decode_job.CHOICES, "--tables")
     typed = _apis(options.typed)
     if typed and options.tables is None:
         only = tuple(name for name in only if name != "messages")
-    names = (*only, *map(decode_job.typed_name, typed))
+    names = [*(name for name in decode_job.CHOICES if name in only), *map(decode_job.typed_name, typed)]
     _chosen(options.body, ("json", "none"), "--body")
     source, files = options.source(), options.files()
-    with blaming("--out", LocationError):
-        there = [name for name in names if exists(out / name)]
-        others = (file.path for name in there for file in find_files(out / name, _is_of_no_table))
-        other = next(others, None)
-    if other is not None:
-        raise OptionError(f"{other} is no file of a table: choose another folder", "--out")
-    if there and not options.overwrite:
-        raise OptionError(f"{out / there[0]} exists: --overwrite replaces it", "--out")
-    writable_folder(out)
+    chosen = decode_job.TableOptions(
+        only=only,
+        typed=typed,
+        with_bodies=options.body == "json",
+        show_secrets=options.show_secrets,
+        topics=[each.strip() for each in (options.topics or "").split(",") if each.strip()],
+        record_bytes_max=options.record_bytes_max,
+        partitions=options.partitions,
+        day=day,
+        overwrite=options.overwrite,
+        source=source,
+    )
     with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
-        counts = decode_job.write_tables(
-            spark,
-            files,
-            str(out),
-            decode_job.TableOptions(
-                only=only,
-                typed=typed,
-                with_bodies=options.body == "json",
-                show_secrets=options.show_secrets,
-                topics=[each.strip() for each in (options.topics or "").split(",") if each.strip()],
-                record_bytes_max=options.record_bytes_max,
-                partitions=options.partitions,
-                day=day,
-                source=source,
-            ),
-            on_table=lambda name: progress.step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),
-        )
+        try:
+            counts = decode_job.write_tables(
+                spark,
+                files,
+                out,
+                chosen,
+                on_table=lambda name: progress.step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),
+            )
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_ALREADY_EXISTS":
+                raise
+            raise OptionError(f"a table exists in {out}: --overwrite replaces it", "--out") from None
         found = []
         if "messages" in only:
             progress.step("counting messages")
-            found = coverage(stored_table(spark, str(out / "messages"), COUNTED))
+            found = coverage(spark.read.parquet(f"{out}/messages"))
     if options.topics and counts.get("records") == 0:
         note = "no record of --topics; Fetch and Produce have topic ids, not names, from version 13"
         print(f"mockraft spark decode: {note}", file=sys.stderr)
@@ -152,7 +144,7 @@ def decode(options: DecodeOptions) -> None:
         print(f"mockraft spark decode: {options.no_kafka(files)}", file=sys.stderr)
     if options.as_json:
         kinds = [row._asdict() for row in found]
-        print(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": kinds}))
+        print(json.dumps({"captures": files, "out": out, "rows": counts, "coverage": kinds}))
         return
     console = result_console()
     _print_coverage(console, found)

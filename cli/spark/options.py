@@ -19,7 +19,6 @@ from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.locations import refuse_credentials
-from mockraft.spark_replay.storage.whole_files import create_folder
 from rich.console import Console
 
 if TYPE_CHECKING:
@@ -93,20 +92,11 @@ def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
     return {name.strip(): value for name, _, value in (each.partition("=") for each in given or ())}
 
 
-def location_of(text: str, option: str = "--out") -> Location:
-    """Return the location of an option. Raises OptionError for one that cannot be used."""
+def sparks_path(text: str, option: str = "--out") -> str:
+    """Return a folder as Spark takes it, wherever its driver runs. Raises OptionError for one that cannot be used."""
     with blaming(option, LocationError):
-        return Location.parse(text)
-
-
-def writable_folder(out: Location) -> None:
-    """Create the folder of --out; an object store needs its bucket only. Raises OptionError if it cannot be used."""
-    with blaming("--out", LocationError):
-        try:
-            create_folder(out)
-        except OSError as error:
-            why = error.strerror or str(error).splitlines()[0]
-            raise OptionError(f"cannot create the folder {out}: {why}", "--out") from None
+        Location.parse(text)
+    return text.rstrip("/") if "://" in text else os.path.abspath(text)
 
 
 def result_console() -> Console:

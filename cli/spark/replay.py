@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, end, host_and_port, write_file, write_json
-from mockraft.cli.spark.options import SparkOptions, location_of, need_spark, result_console, writable_folder
+from mockraft.cli.spark.options import SparkOptions, need_spark, result_console, sparks_path
 from mockraft.cli.spark.progress import TaskProgress
 from mockraft.cli.traffic.replay import FINDINGS_SHOWN, value_text
 from mockraft.kafka_api.options import OptionError, blaming, option
@@ -23,14 +23,11 @@ from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.rules import RuleError, Rules, read_rules, write_rules
 from mockraft.spark_replay.regression.send_order import ORDERS
 from mockraft.spark_replay.regression.targets import WHEEL, Endpoint, FreshProcess, TargetError, install
-from mockraft.spark_replay.storage import LocationError
-from mockraft.spark_replay.storage.listing import is_folder
 from rich.table import Table
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import Target
-    from mockraft.spark_replay.storage import Location
     from pyspark.sql import DataFrame
 
 ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its responses.
@@ -103,8 +100,10 @@ def replay(options: ReplayOptions) -> None:
     )
     run = Run(uuid.uuid4().hex[:12], target_of(options.target, options.target_python), how)
     baseline, out = options.baseline, options.out
-    earlier: Run | str | None = baseline
-    if baseline is not None and not _is_folder(baseline):
+    earlier: Run | str | None = None
+    if baseline is not None and ("://" in baseline or Path(baseline).is_dir()):
+        earlier = sparks_path(baseline, "--baseline")
+    elif baseline is not None:
         earlier = run._replace(run_id=f"{run.run_id}-baseline", target=target_of(baseline, None, "--baseline"))
     need_spark()
     from mockraft.spark_replay.spark.session import CONNECT
@@ -117,10 +116,9 @@ def replay(options: ReplayOptions) -> None:
     source: dict[str, Any] = options.source()
     files = options.files()
     if out is not None:
-        folder_of_out = location_of(out)
-        if baseline is not None and _resolved(folder_of_out) == _resolved(location_of(baseline, "--baseline")):
+        out = sparks_path(out)
+        if earlier == out:
             raise OptionError(f"{out} is the baseline, which this run would replace", "--out")
-        writable_folder(folder_of_out)
     settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(options.conf or ())]
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-spark-replay-"))
@@ -165,16 +163,6 @@ def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
     return FreshProcess(command, version=version if equals and python is None else None)
 
 
-def _is_folder(text: str) -> bool:
-    """Return True if a baseline is a folder of tables: an existing path, or one on another file system."""
-    with blaming("--baseline", LocationError):
-        return "://" in text or is_folder(location_of(text, "--baseline"))
-
-
-def _resolved(location: Location) -> Location:
-    return location if location.is_remote else location._replace(path=str(Path(location.path).resolve()))
-
-
 def _on_spark(
     spark: Any, captured: DataFrame, run: Run, earlier: Run | str | None, out: str, progress: TaskProgress
 ) -> dict[str, Any]:
@@ -212,7 +200,6 @@ def _exit_of(error: Exception) -> BaseException:
         ("AlreadySentError", ExitCode.NO_ANSWER),
         ("CaptureError", ExitCode.USAGE),
         ("PATH_NOT_FOUND", ExitCode.USAGE),
-        ("no Parquet files", ExitCode.USAGE),
     ):
         if name in text:
             line = next(line for line in text.splitlines() if name in line)

@@ -16,7 +16,6 @@ from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
 from mockraft.spark_replay.report.traffic import FORWARDED_COLUMNS, MESSAGE_COLUMNS, Traffic
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.listing import exists
-from mockraft.spark_replay.storage.staging import table_files
 from mockraft.spark_replay.storage.whole_files import read_file
 from mockraft.wire import api_keys
 
@@ -55,7 +54,7 @@ class Tables:
         if path is None:
             raise SourceError(f"{self.folder} has no table {name}: neither {name}/ nor {name}.parquet")
         try:
-            found = ds.dataset(_content(path), format="parquet", filesystem=path.file_system())
+            found = ds.dataset(path.arrow_path, format="parquet", filesystem=path.file_system())
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(f"{path} is not a Parquet table: {str(error).splitlines()[0]}") from None
         missing = [column for column in columns if column not in found.schema.names]
@@ -145,13 +144,6 @@ def rows_where(
         if len(rows) >= rows_max:
             break
     return rows[:rows_max]
-
-
-def _content(table: Location) -> str | list[str]:
-    """Return what a dataset opens: in an object store the files of the table's last whole version."""
-    if not table.is_object_store or table.name.endswith(".parquet"):
-        return table.arrow_path
-    return [file.arrow_path for file in table_files(table)]
 
 
 def _add(

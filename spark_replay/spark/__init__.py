@@ -1,7 +1,7 @@
 """Captured traffic on Spark: data sources, tables as functions of DataFrames, jobs.
 
     data_source   `spark.read.format("kafka_pcap")` and `kafka_frames`, also as streams (`stream_reader`)
-    tables        frames, messages, exchanges and events as DataFrames or as `WorkerTable`s
+    tables        frames, messages, exchanges and events as DataFrames, to be written by Spark in any of its formats
     decode_job    the job of `mockraft spark decode`
     replaying     replays cluster sessions in parallel; each request is sent once
 
@@ -10,8 +10,6 @@ with Arrow batches; `partition_reading` is what one task runs and does not need 
 split becomes runs of bytes, and one shuffle brings the runs of a connection together in order. Nothing is collected in
 the driver, and the rows are the same as on one machine, whatever the splits and partitions.
 
-Callables passed to `mapInArrow` are functions of modules, since Spark's workers import them by name.
-`WorkerTable` writes Parquet from the workers (docs/explanation/decisions/parquet-from-the-workers.md): an attempt of a
-task writes its own file, and the driver publishes the files of the counted attempts (`storage.staging`), so readers see
-the old or new table. Captures and tables are on disks, in object stores or on HDFS (`storage`).
+Callables passed to `mapInArrow` are functions of modules, since Spark's workers import them by name. Captures are on
+disks, in object stores or on HDFS (`storage`).
 """

@@ -1,26 +1,21 @@
-"""Write captures as folders of tables."""
+"""Write captures as folders of tables, by Spark's own writer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
-from os import PathLike
+from os import PathLike, fspath
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
-from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
 from mockraft.spark_replay.spark import tables
-from mockraft.spark_replay.spark.lake_columns import rows_of_day
-from mockraft.spark_replay.spark.worker_table import WorkerTable, of_dataframe, read_dataframe
-from mockraft.spark_replay.storage import Location
+from mockraft.spark_replay.spark.lake_columns import with_lake_columns
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
 TABLES = ("frames", "messages", "exchanges", "conn_events", "file_events")
-SCHEMAS = dict(zip(TABLES, (FRAMES, MESSAGES, EXCHANGES, CONN_EVENTS, FILE_EVENTS), strict=True))
-SCHEMAS |= {"records": RECORDS, "forwarded": FORWARDED}
-CHOICES = tuple(SCHEMAS)
+CHOICES = (*TABLES, "records", "forwarded")
 """The tables that are written by default, and those that are written when asked for."""
 
 
@@ -41,6 +36,7 @@ class TableOptions(NamedTuple):
     record_bytes_max: int | None = None
     partitions: int | None = None
     day: date | None = None
+    overwrite: bool = False
     source: Mapping[str, object] = MappingProxyType({})
 
 
@@ -51,64 +47,55 @@ def write_tables(
     options: TableOptions,
     on_table: Callable[[str], None] = lambda name: None,
 ) -> dict[str, int]:
-    """Write each table into a folder of `out` by its name, replacing it; return the numbers of rows.
+    """Write each table into a folder of `out` by its name, as Parquet; return the numbers of rows.
 
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
     other table: bytes with secrets hidden have neither whole snapshots nor carried responses. A table `messages_Fetch`
-    has the messages of one API of `typed`. Raises what the source raises, from Spark's job, and OptionError.
+    has the messages of one API of `typed`. Raises what the source and Spark raise, and OptionError.
     """
-    only, typed, with_bodies, show_secrets, topics, record_bytes_max, partitions, day, given = options
-    folder = Location.parse(out)
-    written = folder / "frames"
+    only, show_secrets, partitions = options.only, options.show_secrets, options.partitions
+    captured = partial(tables.frames, spark, captures, partitions=partitions, **options.source)
 
-    def captured() -> WorkerTable:
-        return tables.frames_table(spark, captures, partitions=partitions, **given)
+    def shown() -> DataFrame:
+        return captured() if show_secrets else tables.without_secrets(captured())
 
-    def reassembled() -> WorkerTable:
-        return captured() if show_secrets else captured().then(hide_secrets, FRAMES)
+    def frames() -> DataFrame:
+        return spark.read.parquet(f"{fspath(out)}/frames") if "frames" in only else shown()
 
-    def frames() -> WorkerTable:
-        if "frames" not in only:
-            return reassembled()
-        return tables.stored_frames_table(spark, str(written))
+    def typed(api: str) -> DataFrame:
+        return tables.typed_messages(frames(), api, show_secrets=show_secrets)
 
-    makers: dict[str, Callable[[], WorkerTable | DataFrame]] = {
-        "frames": reassembled,
-        "messages": lambda: tables.messages_table(frames(), with_bodies=with_bodies, show_secrets=show_secrets),
-        "exchanges": lambda: tables.exchanges(
-            # What one day's frames lack is the response to a request just before midnight.
-            read_table(spark, written) if "frames" in only and not day else reassembled().dataframe()
+    body = "json" if options.with_bodies else "none"
+    makers: dict[str, Callable[[], DataFrame]] = {
+        "frames": shown,
+        "messages": lambda: tables.messages(frames(), body, show_secrets=show_secrets),
+        # What one day's frames lack is the response to a request just before midnight.
+        "exchanges": lambda: tables.exchanges(shown() if options.day else frames()),
+        "conn_events": lambda: tables.conn_events(spark, captures, partitions=partitions, **options.source),
+        "file_events": lambda: tables.file_events(spark, captures, **options.source),
+        "records": lambda: tables.records(
+            captured(),
+            topics=options.topics,
+            show_secrets=show_secrets,
+            record_bytes_max=options.record_bytes_max,
         ),
-        "records": lambda: tables.records_table(
-            captured(), topics=topics, show_secrets=show_secrets, record_bytes_max=record_bytes_max
-        ),
-        "forwarded": lambda: tables.forwarded_table(captured(), show_secrets=show_secrets),
-        "conn_events": lambda: tables.conn_events_table(spark, captures, partitions=partitions, **given),
-        "file_events": lambda: tables.file_events(spark, captures, **given),
+        "forwarded": lambda: tables.forwarded(captured(), show_secrets=show_secrets),
     }
-    for api in typed:
-        makers[typed_name(api)] = partial(_typed, frames, api, show_secrets)
+    names = [name for name in CHOICES if name in only]
+    for api in options.typed:
+        names.append(typed_name(api))
+        makers[names[-1]] = partial(typed, api)
     rows = {}
-    for name in (*(name for name in CHOICES if name in only), *map(typed_name, typed)):
+    for name in names:
         on_table(name)
-        rows[name] = _write(makers[name](), folder / name, day)
+        table = makers[name]()
+        if options.day is not None and name != "file_events":
+            table = with_lake_columns(table, "").where(F.col("day") == options.day).drop("day", "cluster")
+        table.write.parquet(f"{fspath(out)}/{name}", mode="overwrite" if options.overwrite else "errorifexists")
+        rows[name] = spark.read.parquet(f"{fspath(out)}/{name}").count()
     return rows
 
 
 def typed_name(api: str) -> str:
     """Return the name of the table of an API's typed messages."""
     return f"messages_{api}"
-
-
-def _typed(frames: Callable[[], WorkerTable], api: str, show_secrets: bool) -> WorkerTable:
-    return tables.typed_messages_table(frames(), api, show_secrets=show_secrets)
-
-
-def _write(table: WorkerTable | DataFrame, out: Location, day: date | None) -> int:
-    made = table if isinstance(table, WorkerTable) else of_dataframe(table, SCHEMAS[out.name])
-    return (made if day is None else rows_of_day(made, day)).write_parquet(str(out))
-
-
-def read_table(spark: SparkSession, out: Location) -> DataFrame:
-    """Read a table written by `write_tables`; `out` ends in its name, which determines the columns."""
-    return read_dataframe(spark, str(out), SCHEMAS[out.name])

@@ -18,10 +18,7 @@ from mockraft.spark_replay.regression.coordinator import CoordinatorClient, Repl
 from mockraft.spark_replay.regression.replay import LEFT_OUT, ExchangeResult
 from mockraft.spark_replay.regression.session_replay import OF_EXCHANGE, REPLAYED, Run, replayed
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
-from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS, columns
-from mockraft.spark_replay.spark.worker_table import read_dataframe, write_dataframe
-from mockraft.spark_replay.storage import Location
-from mockraft.spark_replay.storage.whole_files import delete_folder
+from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, columns
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
@@ -40,7 +37,7 @@ REPORT_EVERY_S = 1.0
 
 
 class Tables(NamedTuple):
-    """The tables of a replay as DataFrames: REPLAY_RESULTS and DIFFS."""
+    """The tables of a replay as DataFrames: REPLAY_RESULTS, with the differences of each row, and DIFFS."""
 
     results: DataFrame
     diffs: DataFrame
@@ -104,23 +101,19 @@ def write_replay(
     *,
     on_progress: Callable[[int, int], None] = lambda sent, different: None,
 ) -> Tables:
-    """Replay, and write REPLAY_RESULTS and DIFFS as Parquet to `out/replay_results` and `out/diffs`.
+    """Replay, and write its tables as Parquet to `out/replay_results` and `out/diffs`.
 
-    Each request is sent once: its result is written before anything is derived from it.
+    Each request is sent once: its result is written, with its differences, before DIFFS are derived from it.
     """
     kept = exchanges.persist(StorageLevel.DISK_ONLY)
-    folder = Location.parse(out)
-    both = str(folder / "replayed")
     try:
         with _coordinating(spark, on_progress) as client:
-            write_dataframe(replay(kept, run, client), REPLAYED, both)
+            replay(kept, run, client).write.parquet(f"{out}/replay_results", mode="overwrite")
     finally:
         kept.unpersist()
-    found = read_dataframe(spark, both, REPLAYED)
-    write_dataframe(found.select(*REPLAY_RESULTS.names), REPLAY_RESULTS, str(folder / "replay_results"))
-    diffs = found.select(*OF_EXCHANGE, F.explode("differences").alias("found")).select(*OF_EXCHANGE, "found.*")
-    write_dataframe(diffs, DIFFS, str(folder / "diffs"))
-    delete_folder(Location.parse(both))
+    results = spark.read.parquet(f"{out}/replay_results")
+    diffs = results.select(*OF_EXCHANGE, F.explode("differences").alias("found")).select(*OF_EXCHANGE, "found.*")
+    diffs.write.parquet(f"{out}/diffs", mode="overwrite")
     return read_replay(spark, out)
 
 
@@ -137,9 +130,7 @@ def _coordinating(spark: SparkSession, on_progress: Callable[[int, int], None]) 
 
 def read_replay(spark: SparkSession, out: str) -> Tables:
     """Read the tables written by `write_replay`."""
-    folder = Location.parse(out)
-    results = read_dataframe(spark, str(folder / "replay_results"), REPLAY_RESULTS)
-    return Tables(results, read_dataframe(spark, str(folder / "diffs"), DIFFS))
+    return Tables(spark.read.parquet(f"{out}/replay_results"), spark.read.parquet(f"{out}/diffs"))
 
 
 def counted_differences(diffs: DataFrame, baseline: DataFrame | None) -> DataFrame:

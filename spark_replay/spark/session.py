@@ -40,6 +40,9 @@ SETTINGS = {
 }
 """Settings of our sessions; a user's own session should have the pushdown and the batch size too."""
 
+JAVA_OPTIONS = "-XX:+UseParallelGC -Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""Of JVMs that write tables: each row passes through one, and Arrow would check each access to a cell."""
+
 PARTITIONS = "spark.sql.shuffle.partitions"
 """Spark's default of 200 costs a small capture more than the work itself: two per core."""
 
@@ -65,8 +68,7 @@ def start_session(
     conf = SETTINGS | {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J}"}
     if master.startswith("local"):
         conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-        # the JVM only moves bytes: its second compiler takes more time than its code saves
-        conf["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
+        conf["spark.driver.extraJavaOptions"] += f" {JAVA_OPTIONS}"
         conf[PARTITIONS] = str(2 * local_cores(master))
     conf |= {**(settings or {}), "spark.app.name": name, "spark.master": master}
     builder = SparkSession.builder

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from mockraft.spark_replay.decoding import (
@@ -18,14 +18,14 @@ from mockraft.spark_replay.decoding import (
     decode_typed_batches,
     typed_schema,
 )
+from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FORWARDED, FRAMES, MESSAGES, RECORDS
-from mockraft.spark_replay.spark.data_source import register, stream_reader
+from mockraft.spark_replay.spark.data_source import register, stream_reader, to_spark_schema
 from mockraft.spark_replay.spark.followed_connections import BUCKETS, follow, waiting
 from mockraft.spark_replay.spark.followed_connections import Table as Followed
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import checked_order, kept_rows, new_reassembler
-from mockraft.spark_replay.spark.worker_table import WorkerTable, stored_table
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 from pyspark.sql import DataFrame, SparkSession
@@ -48,23 +48,14 @@ def frames(spark: SparkSession, path: Paths, *, partitions: int | None = None, *
     `partitions` is the number of shuffle partitions (default: spark.sql.shuffle.partitions). Options are the source's,
     camelCase. Raises OptionError.
     """
-    return frames_table(spark, path, partitions=partitions, **options).dataframe()
-
-
-def frames_table(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> WorkerTable:
-    """Return the table of `frames`, to be written as Parquet by the workers."""
     given = _checked(options)
-    return WorkerTable(_runs(spark, path, partitions, given), partial(_frames_of_runs, _read(given)), FRAMES)
+    make = partial(_frames_of_runs, _read(given))
+    return _runs(spark, path, partitions, given).mapInArrow(make, to_spark_schema(FRAMES))
 
 
-def stored_frames_table(spark: SparkSession, folder: str | PathLike[str]) -> WorkerTable:
-    """Return a stored table of `frames_table`, to be decoded by the workers that read it.
-
-    Its strings are dictionaries, as in the files: most rows are not of an API that is asked for.
-    """
-    words = pa.dictionary(pa.int32(), pa.string())
-    schema = pa.schema([field.with_type(words) if field.type == pa.string() else field for field in FRAMES])
-    return stored_table(spark, folder, schema)
+def without_secrets(frames: DataFrame) -> DataFrame:
+    """Return frames with asterisks in place of secrets; sizes stay, and the frames can be decoded."""
+    return frames.select(*FRAMES.names).mapInArrow(hide_secrets, to_spark_schema(FRAMES))
 
 
 def stream_frames(spark: SparkSession, path: Paths, *, buckets: int = BUCKETS, **options: object) -> DataFrame:
@@ -92,15 +83,9 @@ def waiting_frames(spark: SparkSession, checkpoint: str | PathLike[str]) -> Data
 
 def conn_events(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
     """Return events of connections (CONN_EVENTS); arguments as for `frames`, apiKeys has no effect."""
-    return conn_events_table(spark, path, partitions=partitions, **options).dataframe()
-
-
-def conn_events_table(
-    spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object
-) -> WorkerTable:
-    """Return the table of `conn_events`, to be written as Parquet by the workers."""
     given = _checked(options)
-    return WorkerTable(_runs(spark, path, partitions, given), partial(_events_of_runs, _read(given)), CONN_EVENTS)
+    make = partial(_events_of_runs, _read(given))
+    return _runs(spark, path, partitions, given).mapInArrow(make, to_spark_schema(CONN_EVENTS))
 
 
 def file_events(spark: SparkSession, path: Paths, **options: object) -> DataFrame:
@@ -125,19 +110,9 @@ def messages(of: DataFrame, body: str = "variant", *, show_secrets: bool = False
     """
     if body not in BODIES:
         raise OptionError(f"body: {body!r} is not {', '.join(BODIES)}")
-    decoded = messages_table(of, with_bodies=body != "none", show_secrets=show_secrets).dataframe()
+    decode = partial(decode_batches, body="none" if body == "none" else "json", show_secrets=show_secrets)
+    decoded = of.select(*FRAMES.names).mapInArrow(decode, to_spark_schema(MESSAGES))
     return decoded.withColumn("body", F.try_parse_json("body")) if body == "variant" else decoded
-
-
-def messages_table(of: DataFrame | WorkerTable, *, with_bodies: bool = True, show_secrets: bool = False) -> WorkerTable:
-    """Return the table of `messages` with bodies as JSON or none, to be written as Parquet by the workers.
-
-    For a `frames_table`, the workers that make the frames also decode them, without passing through the JVM.
-    """
-    decode = partial(_decoded, "json" if with_bodies else "none", show_secrets)
-    if isinstance(of, WorkerTable):
-        return of.then(decode, MESSAGES)
-    return WorkerTable(of.select(*FRAMES.names), decode, MESSAGES)
 
 
 def typed_messages(of: DataFrame, api: str, *, show_secrets: bool = False) -> DataFrame:
@@ -146,19 +121,12 @@ def typed_messages(of: DataFrame, api: str, *, show_secrets: bool = False) -> Da
     Fields of a body are fields of `request` or `response`, so Spark reads and filters them without parsing JSON.
     Raises OptionError for an unknown API.
     """
-    return typed_messages_table(of, api, show_secrets=show_secrets).dataframe()
-
-
-def typed_messages_table(of: DataFrame | WorkerTable, api: str, *, show_secrets: bool = False) -> WorkerTable:
-    """Return the table of `typed_messages`, to be written as Parquet by the workers."""
     try:
         schema = typed_schema(api)
     except WireError as error:
         raise OptionError(str(error)) from None
-    decode = partial(_typed, api, show_secrets)
-    if isinstance(of, WorkerTable):
-        return of.then(decode, schema)
-    return WorkerTable(of.select(*FRAMES.names), decode, schema)
+    decode = partial(decode_typed_batches, api=api, show_secrets=show_secrets)
+    return of.select(*FRAMES.names).mapInArrow(decode, to_spark_schema(schema))
 
 
 def records(
@@ -169,42 +137,23 @@ def records(
     `topics` are names or ids of the topics to read (none: all). `record_bytes_max` is the limit for a decompressed
     batch (default: 64 MiB); beyond it the batch is an error row.
     """
-    return records_table(of, topics=topics, show_secrets=show_secrets, record_bytes_max=record_bytes_max).dataframe()
-
-
-def records_table(
-    of: DataFrame | WorkerTable,
-    *,
-    topics: Iterable[str] = (),
-    show_secrets: bool = False,
-    record_bytes_max: int | None = None,
-) -> WorkerTable:
-    """Return the table of `records`, to be written as Parquet by the workers."""
-    read = partial(_records, tuple(topics), show_secrets, record_bytes_max)
-    if isinstance(of, WorkerTable):
-        return of.then(read, RECORDS)
-    # The pieces of a snapshot are joined by connection; the others are read where they are.
-    whole = of.where(F.col("api_key").isin(api_keys.PRODUCE, api_keys.FETCH)).select(*FRAMES.names)
-    return WorkerTable(whole.union(_by_connection(of, api_keys.FETCH_SNAPSHOT)), read, RECORDS)
+    limit = record_bytes_max or RECORD_BYTES_MAX
+    read = partial(decode_record_batches, topics=tuple(topics), show_secrets=show_secrets, record_bytes_max=limit)
+    # The pieces of a snapshot are joined by connection.
+    carriers = _by_connection(of, api_keys.PRODUCE, api_keys.FETCH, api_keys.FETCH_SNAPSHOT)
+    return carriers.mapInArrow(read, to_spark_schema(RECORDS))
 
 
 def forwarded(of: DataFrame, *, show_secrets: bool = False) -> DataFrame:
     """Return the requests and responses that Envelopes carry, decoded (FORWARDED), with JSON bodies."""
-    return forwarded_table(of, show_secrets=show_secrets).dataframe()
+    carriers = _by_connection(of, api_keys.ENVELOPE)
+    return carriers.mapInArrow(partial(decode_forwarded_batches, show_secrets=show_secrets), to_spark_schema(FORWARDED))
 
 
-def forwarded_table(of: DataFrame | WorkerTable, *, show_secrets: bool = False) -> WorkerTable:
-    """Return the table of `forwarded`, to be written as Parquet by the workers."""
-    read = partial(_forwarded, show_secrets)
-    if isinstance(of, WorkerTable):
-        return of.then(read, FORWARDED)
-    return WorkerTable(_by_connection(of, api_keys.ENVELOPE), read, FORWARDED)
-
-
-def _by_connection(frames: DataFrame, api_key: int) -> DataFrame:
-    """Return the frames of an API with each connection in one partition, in order."""
-    of_api = frames.where(F.col("api_key") == api_key).select(*FRAMES.names)
-    return of_api.repartition("conn_id").sortWithinPartitions("conn_id", "incarnation", "is_response", "frame_no")
+def _by_connection(frames: DataFrame, *keys: int) -> DataFrame:
+    """Return the frames of some APIs with each connection in one partition, in order."""
+    of_apis = frames.where(F.col("api_key").isin(*keys)).select(*FRAMES.names)
+    return of_apis.repartition("conn_id").sortWithinPartitions("conn_id", "incarnation", "is_response", "frame_no")
 
 
 def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
@@ -240,27 +189,6 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
         )
     )
     return sides.select(*EXCHANGES.names)
-
-
-def _decoded(
-    body: Literal["json", "none"], show_secrets: bool, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    return decode_batches(batches, body, show_secrets=show_secrets)
-
-
-def _typed(api: str, show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return decode_typed_batches(batches, api, show_secrets=show_secrets)
-
-
-def _records(
-    topics: tuple[str, ...], show_secrets: bool, record_bytes_max: int | None, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    limit = record_bytes_max or RECORD_BYTES_MAX
-    return decode_record_batches(batches, topics=topics, show_secrets=show_secrets, record_bytes_max=limit)
-
-
-def _forwarded(show_secrets: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return decode_forwarded_batches(batches, show_secrets=show_secrets)
 
 
 def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -21,8 +21,7 @@ _SECRET_PARAMETER = re.compile(
     re.IGNORECASE,
 )
 _SECRET_NAME = re.compile(
-    r"(access|secret|account|private|shared)[._-]?(access[._-]?)?key|session[._-]?token|sas[._-]?token|password|credential"
-    r"|^(spark\.hadoop\.)?fs\.(s3a?|gs|azure|abfss?)\.",
+    r"(access|secret|account|private|shared)[._-]?(access[._-]?)?key|session[._-]?token|sas[._-]?token|password|credential",
     re.IGNORECASE,
 )
 HOW = "use a role, a web identity or the environment (docs/how-to/captures/object-stores.md)"

@@ -10,7 +10,6 @@ from os import getpid
 from pathlib import Path
 
 import pyarrow as pa
-from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.spark_replay.spark import tables
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
@@ -74,9 +73,11 @@ class Origins:
 def main(out: str, folder: Path, port: str, capture: str) -> None:
     """Write the messages as Parquet, and files of `origins`."""
     spark = SparkSession.builder.getOrCreate()
-    frames = tables.frames_table(spark, capture, partitions=PARTITIONS, ports=port, splitBytes=SPLIT_BYTES)
-    messages = tables.messages_table(frames).then(Gate(folder / "gate"), MESSAGES)
-    messages.then(Origins(folder / "origins"), MESSAGES).write_parquet(out)
+    frames = tables.frames(spark, capture, partitions=PARTITIONS, ports=port, splitBytes=SPLIT_BYTES)
+    messages = tables.messages(frames, "json")
+    for step in (Gate(folder / "gate"), Origins(folder / "origins")):
+        messages = messages.mapInArrow(step, messages.schema)
+    messages.write.parquet(out)
 
 
 if __name__ == "__main__":

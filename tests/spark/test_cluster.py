@@ -4,22 +4,16 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.decoding import decode_batches
-from mockraft.spark_replay.schemas import MESSAGES
-from mockraft.spark_replay.storage import Location
-from mockraft.spark_replay.storage.staging import Staging, table_files
-from mockraft.spark_replay.storage.whole_files import open_for_writing
 
 from ..budgets import soak
-from ..s3_server import S3Server
 from ..spark_replay.ring_files import ring_files
 from ..spark_replay.streams.reassembled import in_order
-from .standalone_cluster import QUICK_JAVA, StandaloneCluster, descendants, standalone_cluster, wait_for, write_archive
+from .standalone_cluster import QUICK_JAVA, StandaloneCluster, standalone_cluster, wait_for, write_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark_processes"), pytest.mark.timeout(900)]
 
@@ -42,14 +36,6 @@ SETTINGS = {
     "spark.locality.wait": "0",
     "spark.shuffle.io.maxRetries": "0",
 }
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.minTaskRuntime": "1s",
-    "spark.log.level": "INFO",
-}
 
 
 class Run:
@@ -62,7 +48,7 @@ class Run:
         archive = write_archive(folder / "mockraft.zip")
         cores = {"spark.cores.max": str(len(cluster.workers))}
         words = [out, str(folder), str(PORT), capture]
-        self.settings: Mapping[str, str] = SETTINGS | SPECULATION | cores
+        self.settings: Mapping[str, str] = SETTINGS | cores
         self.job = cluster.submit(JOB, words, py_files=archive, settings=self.settings)
         self.expected = in_order(pa.Table.from_batches(decode_batches(read_frames(capture, [PORT]))))
         assert len(self.expected) == 1726
@@ -91,22 +77,6 @@ class Run:
         return log
 
 
-def read(out: str) -> pa.Table:
-    """The table as its readers find it."""
-    files = table_files(Location.parse(out))
-    return pa.concat_tables(pq.read_table(file.arrow_path, filesystem=file.file_system()) for file in files)
-
-
-def publish_earlier(out: str) -> None:
-    """Write a table with one row, which the job will replace."""
-    staging = Staging.begin(Location.parse(out))
-    row = pa.Table.from_pylist([{"client_id": "earlier"}], schema=MESSAGES)
-    with open_for_writing(staging.parts / "0.parquet") as file:
-        pq.write_table(row, file)
-    staging.publish(["0.parquet"])
-    staging.end()
-
-
 def test_killed_worker_changes_no_result(tmp_path: Path, controller_capture: str) -> None:
     out = str(tmp_path / "messages")
     with standalone_cluster(tmp_path) as cluster:
@@ -116,61 +86,10 @@ def test_killed_worker_changes_no_result(tmp_path: Path, controller_capture: str
         assert "Lost executor" in run.go_on()
         assert cluster.workers[0].poll() is None
     assert in_order(pq.read_table(out)) == run.expected
-    assert not list(tmp_path.glob(".messages*")), "what the killed ones had written"
 
     modules = {line for file in run.origins.iterdir() for line in file.read_text().splitlines()}
     assert len(modules) > 10
     assert {module for module in modules if "/mockraft.zip/mockraft/" not in module} == set()
-
-
-@soak
-def test_killed_worker_changes_no_table_in_a_bucket_and_readers_have_the_earlier_until_its_end(
-    tmp_path: Path, s3: S3Server, controller_capture: str
-) -> None:
-    s3.put("s3://caps/run.pcap", Path(controller_capture).read_bytes())
-    out = "s3://caps/lake/messages"
-    publish_earlier(out)
-    with standalone_cluster(tmp_path, workers=3) as cluster:
-        run = Run(cluster, tmp_path, out, "s3://caps/run.pcap")
-        held = run.wait_until_held()
-        cluster.kill(cluster.workers[max(held)])
-        assert read(out)["client_id"].to_pylist() == ["earlier"]
-        assert "Lost executor" in run.go_on()
-    assert in_order(read(out)) == run.expected
-    assert not [key for key in s3.keys("caps") if "being-written" in key]
-    # What the killed one had begun to upload is in no table; buckets abort such uploads after a while.
-    assert all("/.messages.being-written/" in key for key in s3.unfinished("caps"))
-
-
-@soak
-def test_speculative_attempts_repeat_no_row(tmp_path: Path, controller_capture: str) -> None:
-    out = str(tmp_path / "messages")
-    publish_earlier(out)
-    (tmp_path / "straggles").touch()
-    with standalone_cluster(tmp_path, workers=3) as cluster:
-        run = Run(cluster, tmp_path, out, controller_capture)
-        run.wait_until_held()
-        assert read(out)["client_id"].to_pylist() == ["earlier"]
-        assert "as speculatable" in run.go_on()
-    assert in_order(read(out)) == run.expected
-    assert {each.name.partition("-")[0] for each in Path(out).iterdir()} == {"_SUCCESS", "part"}
-
-
-@soak
-def test_driver_killed_while_it_writes_leaves_the_earlier_table(
-    tmp_path: Path, s3: S3Server, controller_capture: str
-) -> None:
-    out = "s3://caps/lake/messages"
-    publish_earlier(out)
-    with standalone_cluster(tmp_path, workers=2) as cluster:
-        run = Run(cluster, tmp_path, out, controller_capture)
-        run.wait_until_held()
-        for process in (*descendants(run.job.pid), psutil.Process(run.job.pid)):
-            process.send_signal(signal.SIGKILL)
-        run.job.wait()
-        (run.gate / "go").touch()
-        wait_for("the executors ended", lambda: not any(map(cluster.processes_of, cluster.workers)))
-        assert read(out)["client_id"].to_pylist() == ["earlier"]
 
 
 @pytest.mark.needs_pyspark("4.2")

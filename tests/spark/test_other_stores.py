@@ -1,4 +1,4 @@
-"""Stores beside S3, by servers on the loopback: captures are read from them, and tables written to them."""
+"""Stores beside S3, by servers on the loopback: captures are read from them."""
 
 import json
 import os
@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from mockraft.kafka.child_process import free_port
 from mockraft.kafka.jars import LOGGING, Artifact, copy_artifacts, java, made_once
@@ -19,10 +18,8 @@ from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.capture_paths import capture_paths
 from mockraft.spark_replay.formats import CaptureError, plan_splits, read_segments
 from mockraft.spark_replay.storage import Location
-from mockraft.spark_replay.storage.listing import find_files
 from mockraft.spark_replay.storage.locations import _file_system
-from mockraft.spark_replay.storage.staging import Staging, table_files
-from mockraft.spark_replay.storage.whole_files import open_for_writing, write_file
+from mockraft.spark_replay.storage.whole_files import write_file
 
 from ..budgets import soak
 from .standalone_cluster import wait_for
@@ -95,8 +92,8 @@ def server(words: Sequence[object], folder: Path, is_ready: Callable[[], object]
         process.wait()
 
 
-def read_and_published(root: str, capture: str) -> int:
-    """Write a capture to a store, list it, read it whole and in ranges; publish a table twice. Returns its frames."""
+def read_back(root: str, capture: str) -> int:
+    """Write a capture to a store, list it, and read it whole and in ranges. Returns its frames."""
     stored = f"{root}/ring/a.pcap"
     write_file(Location.parse(stored), Path(capture).read_bytes())
     assert capture_paths([f"{root}/r*/*.pcap"]) == capture_paths([f"{root}/ring"]) == [stored]
@@ -107,17 +104,6 @@ def read_and_published(root: str, capture: str) -> int:
         list(read_segments(f"{root}/ring/b.pcap"))
 
     frames = pa.Table.from_batches(read_frames(f"{root}/ring", [19093]))
-    out = Location.parse(f"{root}/tables/frames")
-    for table in (frames, frames.slice(0, 5)):
-        staging = Staging.begin(out)
-        with open_for_writing(staging.parts / "0.parquet") as file:
-            pq.write_table(table, file)
-        staging.publish(["0.parquet"])
-        staging.end()
-        found = [pq.read_table(file.arrow_path, filesystem=file.file_system()) for file in table_files(out)]
-        assert pa.concat_tables(found).num_rows == table.num_rows
-    kept = find_files(Location.parse(f"{root}/tables"), lambda name: True)
-    assert sorted(file.path.rpartition("/")[2].partition("-")[0] for file in kept) == ["_SUCCESS", "part"]
     return int(frames.num_rows)
 
 
@@ -145,7 +131,7 @@ def test_azure(tmp_path: Path, controller_capture: str, monkeypatch: pytest.Monk
         monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
         root = f"abfss://caps@{AZURITES_ACCOUNT}.dfs.core.windows.net"
         Location.parse(root).file_system().create_dir("caps")
-        assert read_and_published(root, controller_capture) == 1726
+        assert read_back(root, controller_capture) == 1726
 
 
 @pytest.mark.usefixtures("new_file_systems")
@@ -159,7 +145,7 @@ def test_google_cloud(tmp_path: Path, controller_capture: str, monkeypatch: pyte
         (tmp_path / "account.json").write_text(json.dumps(service_account()))
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
         monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", f"http://127.0.0.1:{port}")
-        assert read_and_published("gs://caps", controller_capture) == 1726
+        assert read_back("gs://caps", controller_capture) == 1726
 
 
 @pytest.mark.usefixtures("new_file_systems")
@@ -178,4 +164,4 @@ def test_hdfs(tmp_path: Path, controller_capture: str, monkeypatch: pytest.Monke
     manager = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
     words = ("-nomr", "-format", "-datanodes", 1, "-nnport", port, "-writeConfig", ready)
     with server([java(), *quick, "-cp", jars / "*", manager, *words], tmp_path, ready.is_file):
-        assert read_and_published(f"hdfs://127.0.0.1:{port}/lake", controller_capture) == 1726
+        assert read_back(f"hdfs://127.0.0.1:{port}/lake", controller_capture) == 1726

@@ -58,7 +58,6 @@ def test_refuses_location_and_names_no_credential(text: str, reason: str) -> Non
     "name",
     [
         "fs.s3a.access.key",
-        "fs.s3a.endpoint",
         "AWS_SECRET_ACCESS_KEY",
         "secretKey",
         "accountKey",
