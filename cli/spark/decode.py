@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.spark.options import SparkOptions, need_spark, result_console, sparks_path
-from mockraft.cli.spark.progress import TaskProgress
+from mockraft.cli.spark.options import SparkOptions, need_spark, result_console, spark_session, sparks_path, step
 from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.wire.errors import WireError
 from rich.console import Console
@@ -31,7 +28,6 @@ followed across splits and files.
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
   mockraft spark decode --captures run.pcap --typed Fetch,BrokerHeartbeat --out tables
   mockraft spark decode --captures s3://captures/ring --master spark://host:7077 --out s3a://tables/run
-  mockraft spark decode --captures s3://captures/ring --day 2026-11-20 --cluster prod-1 --out s3a://tables
 
 """ + exit_codes(ExitCode.MISSING, ExitCode.INTERRUPTED, done="written", failed="the Spark job failed")
 
@@ -66,29 +62,12 @@ class DecodeOptions(SparkOptions):
         64 << 20, lowest=1, metavar="BYTES", help="In records, a batch that decompresses to more is an error row."
     )
     overwrite: bool = option(False, help="Replace existing tables.")
-    day: str | None = option(
-        None,
-        metavar="YYYY-MM-DD",
-        help="Only this day (UTC; of file_events all), into DIR/day=DAY/cluster=NAME; with --cluster.",
-    )
-    cluster: str | None = option(None, metavar="NAME", help="The cluster's name in that path.")
     show_secrets: bool = option(False, help="Keep passwords, keys, tokens and sensitive configs.")
 
     def source(self, **more: str | None) -> dict[str, object]:
         """Return the options for `tables.frames`, with those that select frames."""
         times = {"timeFrom": self.time_from, "timeTo": self.time_to}
         return super().source(apiKeys=self.apis, clients=self.clients, **times, **more)
-
-    def partition_day(self) -> date | None:
-        """Return --day. Raises OptionError for what is no day, and without a name for the cluster."""
-        if self.day is None and self.cluster is None:
-            return None
-        if self.cluster is None or not re.fullmatch(r"[\w.-]+", self.cluster):
-            raise OptionError("--day needs a name of letters, digits, . _ -", "--cluster")
-        try:
-            return date.fromisoformat(self.day or "")
-        except ValueError:
-            raise OptionError(f"{self.day or ''!r} is no day: give it as 2026-11-20", "--day") from None
 
 
 def decode(options: DecodeOptions) -> None:
@@ -98,9 +77,7 @@ def decode(options: DecodeOptions) -> None:
     from mockraft.spark_replay.spark.coverage import coverage
     from pyspark.errors import AnalysisException
 
-    day, out = options.partition_day(), sparks_path(options.out)
-    if day is not None:
-        out = f"{out}/day={day}/cluster={options.cluster}"
+    out = sparks_path(options.out)
     only = decode_job.TABLES if options.tables is None else _chosen(options.tables, decode_job.CHOICES, "--tables")
     typed = _apis(options.typed)
     if typed and options.tables is None:
@@ -116,18 +93,17 @@ def decode(options: DecodeOptions) -> None:
         topics=[each.strip() for each in (options.topics or "").split(",") if each.strip()],
         record_bytes_max=options.record_bytes_max,
         partitions=options.partitions,
-        day=day,
         overwrite=options.overwrite,
         source=source,
     )
-    with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
+    with spark_session(options.master, options.conf) as spark:
         try:
             counts = decode_job.write_tables(
                 spark,
                 files,
                 out,
                 chosen,
-                on_table=lambda name: progress.step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),
+                on_table=lambda name: step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),
             )
         except AnalysisException as error:
             if error.getCondition() != "PATH_ALREADY_EXISTS":
@@ -135,7 +111,7 @@ def decode(options: DecodeOptions) -> None:
             raise OptionError(f"a table exists in {out}: --overwrite replaces it", "--out") from None
         found = []
         if "messages" in only:
-            progress.step("counting messages")
+            step("counting messages")
             found = coverage(spark.read.parquet(f"{out}/messages"))
     if options.topics and counts.get("records") == 0:
         note = "no record of --topics; Fetch and Produce have topic ids, not names, from version 13"

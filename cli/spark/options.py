@@ -104,6 +104,11 @@ def result_console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
+def step(name: str) -> None:
+    """Print the next step; Spark shows its tasks below."""
+    print(f"mockraft spark: {name}", file=sys.stderr)
+
+
 @contextmanager
 def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSession]:
     """Yield a session that ends with the block.
@@ -111,7 +116,7 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     Errors are one line on stderr and an exit code: FAILED for a failed job, USAGE for a file that cannot be read or
     written, MISSING without Java, INTERRUPTED for Ctrl-C.
     """
-    settings = pairs(conf, "--conf")
+    settings = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()} | pairs(conf, "--conf")
     need_spark()
     with blaming("--conf", LocationError):
         refuse_credentials(settings, "setting")
@@ -119,7 +124,6 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    # Rich redirects print while a progress bar is on the screen.
     logging.disable(logging.ERROR)  # py4j logs tracebacks of errors that it also raises
     spark = None
     try:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, end, host_and_port, write_file, write_json
-from mockraft.cli.spark.options import SparkOptions, need_spark, result_console, sparks_path
-from mockraft.cli.spark.progress import TaskProgress
+from mockraft.cli.spark.options import SparkOptions, need_spark, result_console, spark_session, sparks_path, step
 from mockraft.cli.traffic.replay import FINDINGS_SHOWN, value_text
 from mockraft.kafka_api.options import OptionError, blaming, option
 from mockraft.spark_replay.regression.junit import as_junit
@@ -122,11 +121,11 @@ def replay(options: ReplayOptions) -> None:
     settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(options.conf or ())]
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-spark-replay-"))
-        spark, progress = stack.enter_context(TaskProgress.on_spark(options.master, settings))
+        spark = stack.enter_context(spark_session(options.master, settings))
         captured = exchanges(frames(spark, files, **source), unanswered=True)
-        found = _on_spark(spark, captured, run, earlier, folder, progress)
+        found = _on_spark(spark, captured, run, earlier, folder)
         if options.html is not None:
-            progress.step(f"writing {options.html}")
+            step(f"writing {options.html}")
             _write_html(options.html, files, folder, options)
     if not found["apis"] and not found["leftOut"]:
         raise OptionError(options.no_kafka(files), "--captures")
@@ -163,18 +162,13 @@ def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
     return FreshProcess(command, version=version if equals and python is None else None)
 
 
-def _on_spark(
-    spark: Any, captured: DataFrame, run: Run, earlier: Run | str | None, out: str, progress: TaskProgress
-) -> dict[str, Any]:
+def _on_spark(spark: Any, captured: DataFrame, run: Run, earlier: Run | str | None, out: str) -> dict[str, Any]:
     from mockraft.spark_replay.spark.replay_summary import summarise, write_rules_fired
     from mockraft.spark_replay.spark.replaying import read_replay, write_replay
 
     def replayed(to: Run, folder: str) -> Any:
-        progress.step(f"replaying to {to.target.name}")
-        return write_replay(spark, captured, to, folder, on_progress=on_progress)
-
-    def on_progress(sent: int, different: int) -> None:
-        progress.show(f"{sent:,} sent, {different:,} different")
+        step(f"replaying to {to.target.name}")
+        return write_replay(spark, captured, to, folder)
 
     before = None
     try:
@@ -185,7 +179,7 @@ def _on_spark(
         tables = replayed(run, out)
     except Exception as error:
         raise _exit_of(error) from None
-    progress.step("comparing")
+    step("comparing")
     found = summarise(tables, run.options.rules or rules_of(None), before)
     write_rules_fired(out, found["rules"])
     return {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}

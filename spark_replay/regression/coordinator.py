@@ -1,4 +1,4 @@
-"""Coordinate a replay: a connection from Spark's tasks to the driver: permission to send a session, and progress.
+"""Permission to send a session, which Spark's tasks ask of the driver.
 
 A request must not be sent twice. Spark may run a task again (a retry, speculation, a lost worker), so the driver, which
 exists once, grants each session of a run once and refuses every later claim.
@@ -11,7 +11,6 @@ import secrets
 import socket
 import socketserver
 import threading
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 TIMEOUT_S = 30
@@ -30,34 +29,25 @@ class CoordinatorClient(NamedTuple):
 
     def claim(self, session: str, attempt: int) -> None:
         """Claim a session before sending it. Raises AlreadySentError if it was granted before."""
-        if self._send({"claim": session, "attempt": attempt}) != "granted":
+        message = {"token": self.token, "claim": session, "attempt": attempt}
+        with socket.create_connection((self.host, self.port), TIMEOUT_S) as connection:
+            connection.sendall(json.dumps(message).encode() + b"\n")
+            answer = connection.makefile().readline().strip()
+        if answer != "granted":
             raise AlreadySentError(
                 f"session {session} was already sent and is not sent again (task attempt {attempt}): "
                 "its controller would receive every request twice"
             )
 
-    def report(self, sent: int, different: int) -> None:
-        """Report the number of exchanges done since the last call, and how many of them differ."""
-        self._send({"sent": sent, "different": different})
-
-    def _send(self, message: dict[str, str | int]) -> str:
-        with socket.create_connection((self.host, self.port), TIMEOUT_S) as connection:
-            connection.sendall(json.dumps({"token": self.token, **message}).encode() + b"\n")
-            return connection.makefile().readline().strip()
-
 
 class ReplayCoordinator:
     """The driver's side, for one run; a context manager.
 
-    Args:
-        host: an address of the driver that workers can reach (`spark.driver.host`).
-        on_progress: called with the numbers of exchanges sent and different so far.
+    `host` is an address of the driver that workers can reach (`spark.driver.host`).
     """
 
-    def __init__(self, host: str, on_progress: Callable[[int, int], None] = lambda sent, different: None) -> None:
+    def __init__(self, host: str) -> None:
         self.granted: dict[str, int] = {}
-        self.sent = self.different = 0
-        self._on_progress = on_progress
         self._lock = threading.Lock()
         token = secrets.token_hex(16)
         driver = self
@@ -89,12 +79,7 @@ class ReplayCoordinator:
 
     def _answer(self, message: dict[str, Any]) -> str:
         with self._lock:
-            if "claim" in message:
-                if message["claim"] in self.granted:
-                    return "refused"
-                self.granted[message["claim"]] = message["attempt"]
-                return "granted"
-            self.sent += message["sent"]
-            self.different += message["different"]
-            self._on_progress(self.sent, self.different)
-        return "reported"
+            if message["claim"] in self.granted:
+                return "refused"
+            self.granted[message["claim"]] = message["attempt"]
+            return "granted"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -159,14 +159,8 @@ def replay_session(
         yield split(batch)
 
 
-def replayed(
-    exchanges: Iterable[pa.RecordBatch],
-    run: Run,
-    session: str,
-    *,
-    on_outcome: Callable[[ExchangeResult], None] = lambda _: None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the results as batches of `rows.REPLAYED`."""
+def replayed(exchanges: Iterable[pa.RecordBatch], run: Run, session: str) -> Iterator[pa.RecordBatch]:
+    """Yield the results as batches of REPLAYED."""
     with Spill(EXCHANGES) as kept, Spill(REPLAYED) as found:
         for batch in exchanges:
             kept.write(batch.select(EXCHANGES.names).cast(EXCHANGES))
@@ -180,7 +174,6 @@ def replayed(
 
         def keep(outcome: ExchangeResult) -> None:
             rows.append(row_of(outcome, run.run_id, session, run.options))
-            on_outcome(outcome)
             if len(rows) >= ROWS_AT_ONCE:
                 found.write(batch_of(rows))
                 rows.clear()

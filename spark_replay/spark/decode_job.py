@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
 from functools import partial
 from os import PathLike, fspath
 from types import MappingProxyType
 from typing import NamedTuple
 
 from mockraft.spark_replay.spark import tables
-from mockraft.spark_replay.spark.lake_columns import with_lake_columns
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
 TABLES = ("frames", "messages", "exchanges", "conn_events", "file_events")
 CHOICES = (*TABLES, "records", "forwarded")
@@ -23,9 +20,7 @@ class TableOptions(NamedTuple):
     """The choice of tables: those of `only`, and for each API of `typed` a table with typed columns.
 
     Only records of `topics` are read for the table records (none: of all). Secrets are hidden, in the bytes too, unless
-    `show_secrets`. With `day` only its rows (of file_events, which have no time, all) are written, with the column
-    decoder_version; exchanges are then not made from the written frames, but read the captures once more.
-    `source` are options of the source.
+    `show_secrets`. `source` are options of the source.
     """
 
     only: Sequence[str] = TABLES
@@ -35,7 +30,6 @@ class TableOptions(NamedTuple):
     topics: Sequence[str] = ()
     record_bytes_max: int | None = None
     partitions: int | None = None
-    day: date | None = None
     overwrite: bool = False
     source: Mapping[str, object] = MappingProxyType({})
 
@@ -69,8 +63,7 @@ def write_tables(
     makers: dict[str, Callable[[], DataFrame]] = {
         "frames": shown,
         "messages": lambda: tables.messages(frames(), body, show_secrets=show_secrets),
-        # What one day's frames lack is the response to a request just before midnight.
-        "exchanges": lambda: tables.exchanges(shown() if options.day else frames()),
+        "exchanges": lambda: tables.exchanges(frames()),
         "conn_events": lambda: tables.conn_events(spark, captures, partitions=partitions, **options.source),
         "file_events": lambda: tables.file_events(spark, captures, **options.source),
         "records": lambda: tables.records(
@@ -85,13 +78,10 @@ def write_tables(
     for api in options.typed:
         names.append(typed_name(api))
         makers[names[-1]] = partial(typed, api)
-    rows = {}
+    rows, mode = {}, "overwrite" if options.overwrite else "errorifexists"
     for name in names:
         on_table(name)
-        table = makers[name]()
-        if options.day is not None and name != "file_events":
-            table = with_lake_columns(table, "").where(F.col("day") == options.day).drop("day", "cluster")
-        table.write.parquet(f"{fspath(out)}/{name}", mode="overwrite" if options.overwrite else "errorifexists")
+        makers[name]().write.parquet(f"{fspath(out)}/{name}", mode=mode)
         rows[name] = spark.read.parquet(f"{fspath(out)}/{name}").count()
     return rows
 

@@ -6,8 +6,7 @@ after the other (`regression.session_replay`). Sessions with a shared controller
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from typing import NamedTuple
@@ -15,7 +14,6 @@ from typing import NamedTuple
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import of_batches
 from mockraft.spark_replay.regression.coordinator import CoordinatorClient, ReplayCoordinator
-from mockraft.spark_replay.regression.replay import LEFT_OUT, ExchangeResult
 from mockraft.spark_replay.regression.session_replay import OF_EXCHANGE, REPLAYED, Run, replayed
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, columns
@@ -33,7 +31,6 @@ _FACTS = pa.schema(
 _CONNECTION = ["conn_id", "incarnation"]
 _ENDPOINT = ["server", "server_port"]
 _IN_SESSION = pa.schema([("session", pa.string()), *EXCHANGES])
-REPORT_EVERY_S = 1.0
 
 
 class Tables(NamedTuple):
@@ -86,28 +83,19 @@ def replay(exchanges: DataFrame, run: Run, coordinator: CoordinatorClient | None
         for session, part in _by_session(batches):
             if coordinator is not None and run.target.is_shared:
                 coordinator.claim(session, attempt)
-            progress = _ProgressReporter(coordinator)
-            yield from replayed(part, run, session, on_outcome=progress.count)
-            progress.report()
+            yield from replayed(part, run, session)
 
     return ordered.mapInArrow(replay_partition, from_arrow_schema(REPLAYED))
 
 
-def write_replay(
-    spark: SparkSession,
-    exchanges: DataFrame,
-    run: Run,
-    out: str,
-    *,
-    on_progress: Callable[[int, int], None] = lambda sent, different: None,
-) -> Tables:
+def write_replay(spark: SparkSession, exchanges: DataFrame, run: Run, out: str) -> Tables:
     """Replay, and write its tables as Parquet to `out/replay_results` and `out/diffs`.
 
     Each request is sent once: its result is written, with its differences, before DIFFS are derived from it.
     """
     kept = exchanges.persist(StorageLevel.DISK_ONLY)
     try:
-        with _coordinating(spark, on_progress) as client:
+        with _coordinating(spark) as client:
             replay(kept, run, client).write.parquet(f"{out}/replay_results", mode="overwrite")
     finally:
         kept.unpersist()
@@ -118,13 +106,13 @@ def write_replay(
 
 
 @contextmanager
-def _coordinating(spark: SparkSession, on_progress: Callable[[int, int], None]) -> Iterator[CoordinatorClient | None]:
+def _coordinating(spark: SparkSession) -> Iterator[CoordinatorClient | None]:
     """Yield the workers' connection to the driver; None over Spark Connect, whose workers may not reach the client."""
     context = getattr(spark, "sparkContext", None)
     if context is None:
         yield None
         return
-    with ReplayCoordinator(context.getConf().get("spark.driver.host", "127.0.0.1"), on_progress) as driver:
+    with ReplayCoordinator(context.getConf().get("spark.driver.host", "127.0.0.1")) as driver:
         yield driver.client
 
 
@@ -167,26 +155,3 @@ def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatc
             count = sum(1 for _ in rows)
             yield session, batch.slice(start, count)
             start += count
-
-
-class _ProgressReporter:
-    """Reports a task's progress to the driver from time to time."""
-
-    def __init__(self, coordinator: CoordinatorClient | None) -> None:
-        self._coordinator = coordinator
-        self._sent = self._different = 0
-        self._reported_s = time.monotonic()
-
-    def count(self, outcome: ExchangeResult) -> None:
-        if outcome.status == LEFT_OUT:
-            return
-        self._sent += 1
-        self._different += not outcome.is_same
-        if time.monotonic() - self._reported_s > REPORT_EVERY_S:
-            self.report()
-
-    def report(self) -> None:
-        if self._coordinator is not None and self._sent:
-            self._coordinator.report(self._sent, self._different)
-        self._sent = self._different = 0
-        self._reported_s = time.monotonic()

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from mockraft.spark_replay.decoding import (
@@ -16,6 +15,7 @@ from mockraft.spark_replay.decoding import (
     decode_forwarded_batches,
     decode_record_batches,
     decode_typed_batches,
+    pair_exchanges_table,
     typed_schema,
 )
 from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
@@ -31,15 +31,11 @@ from mockraft.wire.errors import WireError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
 BODIES = ("variant", "json", "none")
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 # Options applied to frames, not passed to the source.
 _OF_FRAMES = ("apikeys", "includebytes", "level", "pushfilters")
-_OF_A_CONNECTION = ("conn_id", "incarnation", "client", "client_port", "server", "server_port")
 
 
 def frames(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
@@ -151,9 +147,10 @@ def forwarded(of: DataFrame, *, show_secrets: bool = False) -> DataFrame:
 
 
 def _by_connection(frames: DataFrame, *keys: int) -> DataFrame:
-    """Return the frames of some APIs with each connection in one partition, in order."""
-    of_apis = frames.where(F.col("api_key").isin(*keys)).select(*FRAMES.names)
-    return of_apis.repartition("conn_id").sortWithinPartitions("conn_id", "incarnation", "is_response", "frame_no")
+    """Return the frames, or those of some APIs, with each connection in one partition, in order."""
+    wanted = frames.where(F.col("api_key").isin(*keys)) if keys else frames
+    rows = wanted.select(*FRAMES.names).repartition("conn_id")
+    return rows.sortWithinPartitions("conn_id", "incarnation", "ts_last_ns", "is_response", "frame_no")
 
 
 def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
@@ -161,34 +158,8 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
 
     With `unanswered` also requests without a response, with null response columns.
     """
-    request, response = ~F.col("is_response"), F.col("is_response")
-
-    def first(condition: Column, column: str) -> Column:
-        return F.first(F.when(condition, F.col(column)), ignorenulls=True)
-
-    # Key of an exchange: a response has its request's number, a request its own.
-    number = F.when(response, F.col("request_frame_no")).otherwise(F.col("frame_no"))
-    wanted = F.col("pair_status") == "paired"
-    if unanswered:
-        wanted = wanted | request
-    sides = (
-        of.where(wanted)
-        .groupBy("conn_id", "incarnation", number.alias("request_frame_no"))
-        .agg(
-            *[
-                F.first(name).alias(name)
-                for name in (*_OF_A_CONNECTION[2:], "api_key", "api_version", "correlation_id")
-            ],
-            first(request, "client_id").alias("client_id"),
-            first(response, "frame_no").alias("response_frame_no"),
-            first(request, "ts_last_ns").alias("request_ts_ns"),
-            first(response, "ts_last_ns").alias("response_ts_ns"),
-            first(response, "latency_ns").alias("latency_ns"),
-            first(request, "frame").alias("request"),
-            first(response, "frame").alias("response"),
-        )
-    )
-    return sides.select(*EXCHANGES.names)
+    pairs = _by_connection(of).mapInArrow(pair_exchanges_table, to_spark_schema(EXCHANGES))
+    return pairs if unanswered else pairs.where("response_frame_no IS NOT NULL")
 
 
 def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

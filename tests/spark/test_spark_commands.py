@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from mockraft.kafka.processes import KafkaController, random_uuid
 
 from ..cli.cli import Result
-from ..spark_replay.ring_files import a_day_later
 
 pytestmark = pytest.mark.spark
 
@@ -35,40 +33,6 @@ def test_tables_are_written_and_progress_is_not_in_json(
     assert "--overwrite replaces it" in again.stderr
     named = run(*words, "--tables", "records", "--topics", "orders")
     assert (named.exit_code, "topic ids, not names" in named.stderr) == (0, True)
-
-
-def test_a_day_of_a_cluster_is_in_folders_of_its_own_which_are_replaced(
-    spark: Any, run: Callable[..., Result], controller_capture: str, tmp_path: Path
-) -> None:
-    second = a_day_later(Path(controller_capture), tmp_path / "second.pcap")
-    lake = tmp_path / "lake"
-    words = (
-        "decode",
-        "--captures",
-        controller_capture,
-        "--captures",
-        second,
-        *ONLY,
-        "--cluster",
-        "prod-1",
-        "--out",
-        lake,
-    )
-    chosen = ("--tables", "frames,messages,exchanges,file_events", "--json")
-    for day in ("2026-11-20", "2026-11-21"):
-        result = run(*words, *chosen, "--day", day)
-        assert result.exit_code == 0, result.output
-        assert json.loads(result.stdout)["rows"] == {"frames": 10, "messages": 10, "exchanges": 5, "file_events": 0}
-    again = run(*words, *chosen, "--day", "2026-11-21")
-    assert (again.exit_code, "a table exists in " in again.stderr) == (2, True)
-    assert run(*words, *chosen, "--day", "2026-11-21", "--overwrite").exit_code == 0
-    for name, rows in (("frames", 10), ("messages", 10), ("exchanges", 5)):
-        table = spark.read.option("basePath", str(lake)).parquet(f"{lake}/day=*/cluster=*/{name}")
-        counted = table.selectExpr("string(day)", "cluster", "decoder_version").groupBy("day", "cluster").count()
-        assert sorted(map(tuple, counted.collect())) == [(f"2026-11-2{each}", "prod-1", rows) for each in (0, 1)]
-        assert [each[0] for each in table.select("decoder_version").distinct().collect()] == [version("mockraft")]
-    for wrong in (("--day", "2026-11-31"), ("--cluster", "a/b", "--day", "2026-11-20")):
-        assert run(*words, *wrong).exit_code == 2
 
 
 def test_reports_wrong_port(run: Callable[..., Result], controller_capture: str, tmp_path: Path) -> None:
