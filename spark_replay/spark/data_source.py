@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from mockraft.spark_replay.capture_paths import captures, loaded_paths
-from mockraft.spark_replay.spark.capture_reader import CaptureReader
 from mockraft.spark_replay.spark.options import LEVELS, OptionError, SourceOptions
-from mockraft.spark_replay.spark.partition_reading import SCHEMAS
+from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, plan_tasks, read_splits
+from mockraft.spark_replay.storage.listing import StoredFile
 from pyspark import __version__ as pyspark_version
-from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql import SparkSession, datasource
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
+    from pyspark.sql.datasource import Filter
+
+_OPERATORS = {
+    "EqualTo": "=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "In": "in",
+}
+_ALWAYS_SET = {"file", "ts_ns", "first_ts_ns", "client_port", "server_port", "sport", "dport"}
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
@@ -33,6 +45,50 @@ def register(spark: SparkSession) -> None:
 
 class PySparkTooOldError(RuntimeError):
     """Raised for what this PySpark lacks."""
+
+
+class CaptureReader(DataSourceReader):
+    """Read files, or splits of them (`formats.Split`), as Arrow batches."""
+
+    def __init__(self, files: Sequence[StoredFile], options: SourceOptions) -> None:
+        self._files = files
+        self._options = options
+        self.predicates: list[Predicate] = []
+
+    def partitions(self) -> list[InputPartition]:
+        """Return a partition for each task. Raises CaptureError with onError=fail."""
+        return [InputPartition(task.splits) for task in plan_tasks(self._files, self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Return the partition's batches. Raises CaptureError (file, offset) with onError=fail."""
+        return read_splits(partition.value, self._options, self.predicates)
+
+
+class FilteringReader(CaptureReader):
+    """A reader with filter pushdown (option pushFilters): rejected rows never reach the JVM, rejected ports no parser.
+
+    Not the default, because Spark 4.3 keeps pushed filters with the DataFrame: used for a second query, or twice in
+    one, it would still be filtered.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802 - Spark's name
+        """Accept comparisons of one column with a value; return the others."""
+        for each in filters:
+            predicate = _predicate(each)
+            if predicate is not None:
+                self.predicates.append(predicate)
+            elif not (isinstance(each, datasource.IsNotNull) and each.attribute[0] in _ALWAYS_SET):
+                yield each
+
+
+def _predicate(each: Filter) -> Predicate | None:
+    operator = _OPERATORS.get(type(each).__name__)
+    if operator is None or len(each.attribute) != 1 or each.value is None:
+        return None
+    value = tuple(each.value) if operator == "in" else each.value
+    if operator == "in" and None in value:
+        return None
+    return Predicate(each.attribute[0], operator, value)
 
 
 class KafkaPcapSource(DataSource):
@@ -52,7 +108,9 @@ class KafkaPcapSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the current files. Raises OptionError, NoCaptureError."""
         options = self._options()
-        kind = _filtering_reader() if options.push_filters else CaptureReader
+        if options.push_filters and not hasattr(datasource, "Filter"):
+            raise OptionError(f"option pushFilters: needs PySpark 4.1 or later, and this is {pyspark_version}")
+        kind = FilteringReader if options.push_filters else CaptureReader
         return kind(captures(loaded_paths(self.options)), options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
@@ -83,11 +141,3 @@ def stream_reader() -> type[CaptureStreamReader]:
             f"streams of captures need PySpark 4.2 or later, and this is {pyspark_version}; spark.read works"
         ) from None
     return CaptureStreamReader
-
-
-def _filtering_reader() -> type[CaptureReader]:
-    try:
-        from mockraft.spark_replay.spark.filtering_reader import FilteringReader
-    except ImportError:
-        raise OptionError(f"option pushFilters: needs PySpark 4.1 or later, and this is {pyspark_version}") from None
-    return FilteringReader

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.spark
-CAPTURES = "mockraft.spark_replay.spark"
 
 
 @pytest.fixture
@@ -19,8 +18,7 @@ def data_source(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
     monkeypatch.delattr(datasource, "Filter", raising=False)
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
-    for name in ("stream_reader", "filtering_reader"):
-        monkeypatch.delitem(sys.modules, f"{CAPTURES}.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "mockraft.spark_replay.spark.stream_reader", raising=False)
     from mockraft.spark_replay.spark import data_source
 
     monkeypatch.setattr(data_source, "pyspark_version", "4.0.1")
