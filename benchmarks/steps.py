@@ -70,7 +70,8 @@ def node_steps() -> list[tuple[str, float]]:
     api = node.apis[header.api_key]
     body = read_request_body(header, api.request, 1 << 16)
     ctx = node.context(header, connection.client, now_ms)
-    request = PendingRequest(connection, api, body, ctx, now_ms, clock.now_us())
+    later_us = clock.now_us() + 1_000_000_000  # so that it never took long
+    request = PendingRequest(connection, api, body, ctx, now_ms, later_us)
     response = api.handle(body, ctx, controller)
     sent = node.written(request, response)
 
@@ -87,7 +88,12 @@ def node_steps() -> list[tuple[str, float]]:
         ("journal, counts, and the time taken", cost_us(lambda: node._note(request, sent, now_ms))),
         ("find what is due next, and keep the timer", cost_us(lambda: shell.perform((), now_ms))),
     ]
-    whole = cost_us(lambda: node.step(1, data, now_ms))
+
+    def step() -> None:
+        if len(node.step(1, data, now_ms)) > 1:  # it waits for its turn, because one took long
+            node.sent(1, now_ms)
+
+    whole = cost_us(step)
     known = sum(each for name, each in steps if "timer" not in name)
     steps.insert(-1, ("bursts, limits, stubs, parked requests and effects", whole - known))
     return steps

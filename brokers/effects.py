@@ -141,10 +141,11 @@ class ClientSecured(NamedTuple):
 
 
 class ClientSent(NamedTuple):
-    """A client sent bytes."""
+    """A client sent bytes; if they are late its requests wait for their turn."""
 
     connection_id: int
     data: bytes
+    is_late: bool = False
 
 
 class ClientRead(NamedTuple):

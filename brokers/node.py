@@ -217,8 +217,8 @@ class BrokerNode(Core):
         assert self.clients is not None
         now_ms = int(self.kernel.now_ms)
         match event:
-            case ClientSent(connection_id, data):
-                self._to_clients(self.clients.step(connection_id, data, now_ms))
+            case ClientSent(connection_id, data, is_late):
+                self._to_clients(self.clients.step(connection_id, data, now_ms, is_late))
             case ClientRead(connection_id):
                 self._to_clients(self.clients.sent(connection_id, now_ms))
             case ClientConnected(connection_id, listener_name, client_address):

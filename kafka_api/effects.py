@@ -1,7 +1,20 @@
 """Effects on accepted connections that a sans-IO server returns for its asyncio side to carry out."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+
+class Share(NamedTuple):
+    """The API and the client of a request that waits for a turn; `is_dear` if its answer may take long."""
+
+    is_dear: bool
+    api: Hashable
+    client: Hashable
+
+
+NEW: Final = Share(True, None, None)
+"""The share of a connection about which nothing is known."""
 
 
 @dataclass(slots=True)
@@ -44,9 +57,10 @@ class ResumeReading:
 
 @dataclass(slots=True)
 class AwaitSent:
-    """Call `sent` once everything sent to this connection so far is written to its socket."""
+    """Call `sent` in this connection's turn, once everything sent to it so far is written to its socket."""
 
     connection_id: int
+    share: Share = field(default=NEW, compare=False)
 
 
 class ServerEffect:

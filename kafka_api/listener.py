@@ -4,8 +4,9 @@ Requests of a connection are answered in order, as Kafka mutes a channel while o
 parked request (a Fetch that waits for records) delays later requests of its connection only. The same inputs give the
 same effects.
 
-A short request is answered in the step that completes it. Longer ones, and all beyond a burst, wait for `sent` (the
-effect AwaitSent), which the shell calls for one connection in each iteration of its event loop: the connection's turn.
+A short request is answered in the step that completes it. Longer ones, those of APIs whose answers took long lately,
+all beyond a burst, and what comes when the shell has no more time for steps, wait for `sent` (the effect AwaitSent),
+which the shell calls in the connection's turn (`mockraft.kafka_api.turns`).
 
 There are three kinds of errors: undecodable bytes close the connection, a refusal is sent in the API's error form, and
 a handler that raises is answered with UNKNOWN_SERVER_ERROR. Each is recorded in the journal.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import traceback
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias
 
@@ -35,7 +36,7 @@ from mockraft.kafka_api.connections import (
     Result,
     Scripted,
 )
-from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send
+from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send, Share
 from mockraft.kafka_api.journal import Answer, BrokenTick, ClosedConnection, Exchange, Journal, without_secrets
 from mockraft.kafka_api.logins import LoginLimits, Logins
 from mockraft.kafka_api.security import ServerSecurity, uses_sasl, uses_tls
@@ -52,6 +53,10 @@ if TYPE_CHECKING:
 BURST_REQUESTS_MAX = 16
 BURST_BYTES_MAX = 4_096
 """Maximum requests, and bytes with their responses, in one step; a larger request is answered alone, in its turn."""
+DEAR_US = 1_000
+"""Time of answers that ends a burst. An API whose answers took longer lately is dear."""
+_LATELY = 0.25
+"""Share of the last answer in what an API costs lately."""
 
 REFUSED_FRAME_BYTES_KEPT = 1024
 
@@ -118,6 +123,11 @@ class Listener(Generic[ApiT, ContextT]):
         self._deadlines = Deadlines(self._parked)
         self._seen: object = None
         """The position at which parked requests were last tried."""
+        self._costs_us: dict[int, float] = {}
+        """What an answer of each API costs lately; below DEAR_US only the first one and longer ones are counted."""
+        self._dear: set[int] = set()
+        self._took_us = 0
+        """What the last answer took; 0 where nothing is measured."""
 
     @abstractmethod
     def context(self, header: Request, client: Client, now_ms: int) -> ContextT:
@@ -180,8 +190,13 @@ class Listener(Generic[ApiT, ContextT]):
             self._close(connection, "tls", refused, now_ms, effects)
         return effects
 
-    def step(self, connection_id: int, data: bytes, now_ms: int) -> Effects:
-        """Process bytes received on a connection."""
+    def client_share(self, connection: Connection, frame: bytes) -> Hashable:
+        """Return what all connections of the same client have in common, for their turns."""
+        client = connection.client
+        return client.principal, client.address.rpartition(":")[0]
+
+    def step(self, connection_id: int, data: bytes, now_ms: int, is_late: bool = False) -> Effects:
+        """Process bytes received on a connection; if `is_late` its requests wait for its turn."""
         connection = self._connections.get(connection_id)
         if connection is None or connection.reader.failure is not None:
             return []  # what follows a frame of a wrong length has no meaning
@@ -194,6 +209,8 @@ class Listener(Generic[ApiT, ContextT]):
             connection.waiting += connection.reader.receive_data(data)
         except WireError:
             pass  # the reader keeps it as `failure`
+        if (is_late or self._dear) and connection.waiting and connection.parked is None:
+            self._wait_if_dear(connection, is_late, effects)
         self._proceed(connection, now_ms, effects)
         if connection.held_bytes > held_before and connection_id in self._connections:
             if self._is_tls(connection.reader.awaited_bytes):
@@ -262,17 +279,18 @@ class Listener(Generic[ApiT, ContextT]):
     def _proceed(self, connection: Connection, now_ms: int, effects: Effects, is_turn: bool = False) -> None:
         """Answer a connection's requests in order until one parks or the burst ends; in its turn, at least one."""
         waiting = connection.waiting
-        requests = used_bytes = taken_bytes = 0
+        requests = used_bytes = taken_bytes = used_us = 0
         while waiting and connection.parked is None and not connection.awaits_sent:
             size = len(waiting[0])
             used_bytes += size
-            if (used_bytes > BURST_BYTES_MAX or requests >= BURST_REQUESTS_MAX) and (requests or not is_turn):
-                connection.awaits_sent = True
-                effects.append(AwaitSent(connection.connection_id))
+            is_over = used_bytes > BURST_BYTES_MAX or requests >= BURST_REQUESTS_MAX or used_us > DEAR_US
+            if is_over and (requests or not is_turn):
+                self._wait(connection, effects)
                 break
             requests += 1
             taken_bytes += 4 + size
             used_bytes += self._take(connection, waiting.popleft(), now_ms, effects)
+            used_us += self._took_us
         if connection.connection_id not in self._connections:
             return
         self.received_bytes -= taken_bytes
@@ -287,15 +305,30 @@ class Listener(Generic[ApiT, ContextT]):
             connection.paused = held_back
             effects.append((PauseReading if held_back else ResumeReading)(connection.connection_id))
 
+    def _wait_if_dear(self, connection: Connection, is_late: bool, effects: Effects) -> None:
+        if not connection.awaits_sent and (is_late or _api_key(connection.waiting[0]) in self._dear):
+            self._wait(connection, effects)
+
+    def _wait(self, connection: Connection, effects: Effects) -> None:
+        """Let a connection wait for its turn, with the share of its next request."""
+        connection.awaits_sent = True
+        frame = connection.waiting[0]
+        api_key = _api_key(frame)
+        # What was never measured is taken for dear, and APIs that are not served for one.
+        is_dear = len(frame) > BURST_BYTES_MAX or api_key not in self._costs_us or api_key in self._dear
+        share = Share(is_dear, api_key if api_key in self.apis else None, self.client_share(connection, frame))
+        effects.append(AwaitSent(connection.connection_id, share))
+
     def _is_tls(self, frame_bytes: int) -> bool:
         """Return True if this length of a frame is the begin of a TLS handshake that the listener does not expect."""
         return frame_bytes >> 16 == refusals.TLS_HANDSHAKE and not uses_tls(self._protocol)
 
     def _take(self, connection: Connection, frame: bytes, now_ms: int, effects: Effects) -> int:
         """Answer or park one request; return the number of bytes sent."""
-        if connection.authentication is not None and self._log_in(connection, frame, now_ms, effects):
-            return 0
+        self._took_us = 0
         received_us = None if self.now_us is None else self.now_us()
+        if connection.authentication is not None and self._log_in(connection, frame, now_ms, received_us, effects):
+            return 0
         try:
             header = parse_request(frame, self.messages)
             api, body = self._read(header)
@@ -336,7 +369,9 @@ class Listener(Generic[ApiT, ContextT]):
         about = f"{name} ({header.api_key}) has no version {header.api_version} here"
         raise refusals.VersionNotServedError(f"{about}; it has {api.min_version} to {api.max_version}")
 
-    def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: Effects) -> bool:
+    def _log_in(
+        self, connection: Connection, frame: bytes, now_ms: int, received_us: int | None, effects: Effects
+    ) -> bool:
         """Let the connection's login judge a frame; return False if the APIs answer it."""
         login = connection.authentication
         assert login is not None
@@ -351,7 +386,7 @@ class Listener(Generic[ApiT, ContextT]):
         if verdict.answer is not None:
             header, body, response = verdict.answer
             ctx = self.context(header, connection.client, now_ms)
-            request = PendingRequest(connection, self.apis[header.api_key], body, ctx, now_ms)
+            request = PendingRequest(connection, self.apis[header.api_key], body, ctx, now_ms, received_us)
             result: Result = response
             if verdict.failure is None and (scripts := self._scripts()) is not None:
                 result = _scripted(scripts, request, lambda: response, now_ms)
@@ -378,6 +413,7 @@ class Listener(Generic[ApiT, ContextT]):
             request.parked, connection.parked = response, request
             self._parked[connection.connection_id] = connection
             self._deadlines.add(request, response.deadline_ms)
+            self._took_us = 0
             if scripted is not None and (parked_as := scripted.parked()) is not None:
                 scripted.served(self._note(request, parked_as, now_ms), now_ms)
             return 0
@@ -436,11 +472,22 @@ class Listener(Generic[ApiT, ContextT]):
         if self.now_us is None or request.received_us is None:
             took_us = 1_000 * (now_ms - received_ms)
         else:
-            took_us = self.now_us() - request.received_us
+            self._took_us = took_us = self.now_us() - request.received_us
+            if took_us > DEAR_US or header.api_key not in self._costs_us or header.api_key in self._dear:
+                self._keep_cost(request, took_us)
         exchange: Exchange = Exchange(ctx.client, header, answer, received_ms, now_ms, took_us)
         if self.messages is not messages:
             exchange.messages = self.messages
         return self.journal.add_exchange(exchange)
+
+    def _keep_cost(self, request: PendingRequest[ApiT, ContextT], took_us: int) -> None:
+        """Keep what an answer of an API takes, unless it waited for something."""
+        api_key = request.ctx.header.api_key
+        if request.parked is not None or api_key not in self.apis:
+            return
+        known_us = self._costs_us.get(api_key, took_us)
+        self._costs_us[api_key] = cost_us = known_us + _LATELY * (took_us - known_us)
+        (self._dear.add if cost_us > DEAR_US else self._dear.discard)(api_key)
 
     def _retry_parked(self, now_ms: int, effects: Effects) -> None:
         """Retry parked requests after a change; answering them may change more."""
@@ -472,6 +519,8 @@ class Listener(Generic[ApiT, ContextT]):
         del self._parked[connection.connection_id]
         self._deliver(request, response, now_ms, effects)
         if connection.waiting or connection.reader.failure is not None:
+            if connection.waiting:
+                self._wait(connection, effects)
             self._proceed(connection, now_ms, effects)
 
     def _close(
@@ -503,6 +552,10 @@ class Listener(Generic[ApiT, ContextT]):
 
 AnyListener: TypeAlias = Listener[Any, Any]
 """A listener of any server."""
+
+
+def _api_key(frame: bytes) -> int:
+    return int.from_bytes(frame[:2], "big")
 
 
 def _scripted(scripts: Scripts, request: AnyRequest, own: Callable[[], Result], now_ms: int) -> Result:

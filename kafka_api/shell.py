@@ -1,9 +1,9 @@
 """The asyncio side of a listener: sockets, TLS and a timer. It carries out the effects of a sans-IO `Served` in order.
 
-Received bytes go to the server at once. Responses of one iteration of the event loop are written together, after what
-all its ready sockets have sent: a peer that sleeps is woken once for many, which costs the kernel more than the rest of
-a write. A client that does not read is not read from either, so its unread responses stay bounded, and it is closed
-when it stays stuck.
+Received bytes go to the server at once, and connections that wait go on in their turns. Responses of one iteration of
+the event loop are written together, after what all its ready sockets have sent: a peer that sleeps is woken once for
+many, which costs the kernel more than the rest of a write. A client that does not read is not read from either, so its
+unread responses stay bounded, and it is closed when it stays stuck.
 """
 
 from __future__ import annotations
@@ -20,9 +20,21 @@ from typing import Protocol, cast
 
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.clock import Clock, Timer, VirtualClock
-from mockraft.kafka_api.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, ServerEffect
+from mockraft.kafka_api.effects import (
+    NEW,
+    AwaitSent,
+    Close,
+    Effect,
+    PauseReading,
+    Reset,
+    ResumeReading,
+    Send,
+    ServerEffect,
+    Share,
+)
 from mockraft.kafka_api.listening import BACKLOG
 from mockraft.kafka_api.tls import TlsError, TlsSession
+from mockraft.kafka_api.turns import turns_of
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +68,8 @@ class Served(Protocol):
     def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> Iterable[Effect]:
         """Complete the TLS handshake."""
 
-    def step(self, connection_id: int, data: bytes, now_ms: int) -> Sequence[Effect]:
-        """Process received bytes."""
+    def step(self, connection_id: int, data: bytes, now_ms: int, is_late: bool = False) -> Sequence[Effect]:
+        """Process received bytes; if `is_late` requests wait for the connection's turn."""
 
     def sent(self, connection_id: int, now_ms: int) -> Iterable[Effect]:
         """Go on with a connection whose bytes are written."""
@@ -156,8 +168,6 @@ class Shell:
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._is_shut = True
         self._is_busy = False
-        self._turns: deque[SocketConnection] = deque()
-        """Connections whose next request waits for the iterations of the event loop."""
         self._effects: deque[Effect] = deque()
         """Effects to carry out, in order."""
         self._effects_ms = 0
@@ -166,6 +176,7 @@ class Shell:
     def begin(self) -> None:
         """Accept connections, and start ticking."""
         self.loop = asyncio.get_running_loop()
+        self.turns = turns_of(self.loop)
         self._is_shut = False
         self._arm(self.clock.now_ms())
         self._sweep_idle()
@@ -268,13 +279,14 @@ class Shell:
     def received(self, connection: SocketConnection, data: bytes) -> None:
         """Pass received bytes to the server, and carry out its effects: a response by itself waits for others."""
         now_ms = self.clock.now_ms()
-        effects = self.served.step(connection.connection_id, data, now_ms)
+        if not self._will_finish:  # once in an iteration, however many connections are ready
+            self._will_finish = True
+            self.turns.begin(now_ms)
+            self.loop.call_soon(self._finish_iteration)
+        effects = self.served.step(connection.connection_id, data, now_ms, now_ms > self.turns.late_ms)
         if not self._effects:
             self._effects_ms = now_ms
         self._effects += effects
-        if not self._will_finish:  # once in an iteration, however many connections are ready
-            self._will_finish = True
-            self.loop.call_soon(self._finish_iteration)
         is_response = len(effects) == 1 and effects[0].__class__ is Send
         # Virtual time may pass before the event loop has its turn.
         if not is_response or self._is_virtual or now_ms > self._effects_ms + RESPONSES_WAIT_MS:
@@ -334,19 +346,6 @@ class Shell:
         if self._connections.pop(connection_id, None) is not None:
             self.served.disconnected(connection_id, reason, self.clock.now_ms())
 
-    def queue_turn(self, connection: SocketConnection) -> None:
-        """Let a connection go on after those that wait already, one in each iteration of the event loop."""
-        self._turns.append(connection)
-        if len(self._turns) == 1:
-            # A timer runs after the sockets that are ready in the same iteration; `call_soon` would run before them.
-            self.loop.call_later(0, self._take_turn)
-
-    def _take_turn(self) -> None:
-        connection = self._turns.popleft()
-        if self._turns:
-            self.loop.call_later(0, self._take_turn)
-        connection.take_turn()
-
     def close_connection(self, connection_id: int, kind: str, reason: str) -> None:
         """Close a connection for a reason of its socket; `kind` is the journal's category."""
         now_ms = self.clock.now_ms()
@@ -365,6 +364,7 @@ class Shell:
 
     def _finish_iteration(self) -> None:
         self._will_finish = False
+        self.turns.end()
         self.carry_out()
         self._arm(self.clock.now_ms())
 
@@ -401,6 +401,7 @@ class SocketConnection(asyncio.Protocol):
         "_awaits_sent",
         "_held_back",
         "_is_queued",
+        "_share",
         "_shell",
         "_unread_before",
         "_watch",
@@ -422,6 +423,7 @@ class SocketConnection(asyncio.Protocol):
         self._held_back = False
         self.writing_paused = False
         self._awaits_sent = self._is_queued = False
+        self._share = NEW
         self._unread_before = 0
         self._watch: asyncio.TimerHandle | None = None
         self.active_at = asyncio.get_running_loop().time()
@@ -477,8 +479,8 @@ class SocketConnection(asyncio.Protocol):
                 self.set_held_back(True)
             case ResumeReading():
                 self.set_held_back(False)
-            case AwaitSent():
-                self.await_sent()
+            case AwaitSent(_, share):
+                self.await_sent(share)
 
     def close(self) -> None:
         """Close once everything is written; reset the connection if the client does not read."""
@@ -503,9 +505,9 @@ class SocketConnection(asyncio.Protocol):
         self._held_back = held_back
         self._read_or_not()
 
-    def await_sent(self) -> None:
+    def await_sent(self, share: Share) -> None:
         """Notify the node in this connection's turn, when all bytes so far are written."""
-        self._awaits_sent = True
+        self._awaits_sent, self._share = True, share
         self._queue_turn()
 
     def pause_writing(self) -> None:
@@ -527,7 +529,7 @@ class SocketConnection(asyncio.Protocol):
     def _queue_turn(self) -> None:
         if self._awaits_sent and not self.writing_paused and not self._is_queued:
             self._is_queued = True
-            self._shell.queue_turn(self)
+            self._shell.turns.add(self, self._share)
 
     def take_turn(self) -> None:
         """Notify the node, unless the socket's buffer is full again."""

@@ -5,15 +5,17 @@ The asyncio server calls the methods of `Listener`, `tick` by `next_tick_ms`, an
 
 from __future__ import annotations
 
+import struct
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.authentication.listener_logins import logins_of
-from mockraft.kafka_api.connections import PendingRequest, Result
+from mockraft.kafka_api.connections import Connection, PendingRequest, Result
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.journal import BrokenTick, Journal
 from mockraft.kafka_api.listener import Listener, Parts
@@ -26,6 +28,8 @@ from mockraft.server.credentials import ImageCredentials
 from mockraft.server.raft.outgoing import Outgoing, SendToNode
 from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys, error_codes, messages
+from mockraft.wire.connection import parse_request
+from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
@@ -45,6 +49,8 @@ REGISTRATION_ID: Final = -1
 BROKERS_NAMED_MAX: Final = 3
 """Brokers whose addresses a misdirected client's refusal names."""
 
+_SENDER: Final = struct.Struct(">iq")
+"""Broker id and epoch, with which each BrokerHeartbeat begins."""
 _BACKOFF_MS = 100
 _BACKOFF_MAX_MS = 120_000
 _TIMEOUT_MS = 30_000
@@ -167,6 +173,16 @@ class Node(Listener[AnyApi, RequestContext]):
     def context(self, header: Request, client: Client, now_ms: int) -> RequestContext:
         """Return the context of a request."""
         return RequestContext(header, client, now_ms, self.apis)
+
+    def client_share(self, connection: Connection, frame: bytes) -> Hashable:
+        """Return the client of a frame; a broker that sends a heartbeat with its epoch is one of its own."""
+        if int.from_bytes(frame[:2], "big") == api_keys.BROKER_HEARTBEAT:
+            with suppress(WireError, struct.error):
+                named = _SENDER.unpack_from(frame, parse_request(frame, self.messages).body_offset)
+                broker = self.controller.image.cluster.brokers.get(named[0])
+                if broker is not None and broker.broker_epoch == named[1]:
+                    return named
+        return super().client_share(connection, frame)
 
     def _topic_name(self, topic_id: bytes) -> str | None:
         if topic_id == CLUSTER_METADATA_ID:

@@ -39,20 +39,25 @@ class ListenerError(Exception):
 class _Fed:
     """The broker as its shell sees it: whatever happens is an event, and effects come later, by `carry_out`."""
 
-    def __init__(self, feed: Callable[[ClientEvent], None], clients: Callable[[], Clients | None]) -> None:
+    def __init__(
+        self, feed: Callable[[ClientEvent], None], clients: Callable[[], Clients | None], now_us: Callable[[], int]
+    ) -> None:
         self._feed = feed
         self._clients = clients
+        self._now_us = now_us
 
     def connected(self, connection_id: int, peer_address: str, now_ms: int, listener: str) -> tuple[Effect, ...]:
         self._feed(ClientConnected(connection_id, listener, peer_address.rpartition(":")[0]))
+        if (clients := self._clients()) is not None:
+            clients.now_us = self._now_us
         return ()
 
     def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> tuple[Effect, ...]:
         self._feed(ClientSecured(connection_id, certificate))
         return ()
 
-    def step(self, connection_id: int, data: bytes, now_ms: int) -> tuple[Effect, ...]:
-        self._feed(ClientSent(connection_id, data))
+    def step(self, connection_id: int, data: bytes, now_ms: int, is_late: bool = False) -> tuple[Effect, ...]:
+        self._feed(ClientSent(connection_id, data, is_late))
         return ()
 
     def sent(self, connection_id: int, now_ms: int) -> tuple[Effect, ...]:
@@ -94,7 +99,7 @@ class ClientListener:
         self.listeners = tuple(listeners)
         self._clock = RealClock()
         tls = server_context(security) if uses_tls(security.security_protocol) else None
-        self._shell = Shell(_Fed(feed, clients), limits, self._clock, tls)
+        self._shell = Shell(_Fed(feed, clients, self._clock.now_us), limits, self._clock, tls)
         self._bound: list[tuple[str, socket.socket]] = []
         self._is_open = False
         self._tasks: list[asyncio.Task[None]] = []

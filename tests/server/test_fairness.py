@@ -1,17 +1,18 @@
 """One client's requests delay no other's for long, and take bounded memory, whatever they are filled with."""
 
-import asyncio
 import contextlib
 import itertools
 import struct
 import threading
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psutil
 import pytest
 from mockraft.kafka.mockraft_process import MockraftController
-from mockraft.kafka_api.effects import AwaitSent, PauseReading
-from mockraft.kafka_api.listener import BURST_BYTES_MAX
+from mockraft.kafka_api.effects import NEW, AwaitSent, PauseReading, Share
+from mockraft.kafka_api.listener import BURST_BYTES_MAX, DEAR_US
+from mockraft.kafka_api.turns import ITERATION_MS, Turns
 from mockraft.kafka_configs import config_responses
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
@@ -25,6 +26,8 @@ from mockraft.wire.connection import (
 )
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages import assign_replicas_to_dirs_request as assign
+from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -55,7 +58,7 @@ from ..budgets import budget, soak
 from ..conftest import registration_request
 from ..rows import each_row
 from ..waiting import until
-from .conftest import OFFERED
+from .conftest import OFFERED, allocation_api
 
 FILLINGS = [
     filling
@@ -177,31 +180,100 @@ def test_requests_that_wait_count_as_received_bytes(make_rig: Any) -> None:
     assert rig.node.received_bytes == len(frame)
 
 
-async def test_connections_take_turns(make_controller: Any) -> None:
-    """Each of three has three bursts of requests: the turns go round, and one is in each iteration of the loop."""
-    from .test_tcp import connected, frames_until, listening
+class Loop:
+    """The timers of an event loop, and a clock that answers move."""
 
-    order: list[int] = []
-    async with listening(make_controller()) as (listener, port):
-        clients = [await connected(port) for _ in range(3)]
-        sent = listener.node.sent
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.timers: list[Any] = []
+        self.order: list[str] = []
 
-        def noting(connection_id: int, now_ms: int) -> Any:
-            order.append(connection_id)
-            return sent(connection_id, now_ms)
+    def call_later(self, delay: float, call: Any) -> None:
+        self.timers.append(call)
 
-        listener.node.sent = noting  # type: ignore[method-assign]
-        loop = asyncio.get_running_loop()
-        requests = b"".join(write_request(ApiVersionsRequest(), 0, number, "c") for number in range(48))
-        for each in clients:
-            await loop.sock_sendall(each, requests)
-        for each in clients:
-            await frames_until(each, 48)
-            each.close()
-    counts = [order.count(each) for each in set(order)]
-    assert len(counts) == 3
-    # Nobody has two turns while another waits that was there before.
-    assert all(a != b for a, b in itertools.pairwise(order[: 3 * min(counts) - 2]))
+    def waiting(self, name: str, took_ms: int) -> Any:
+        def take_turn() -> None:
+            self.now_ns += 1_000_000 * took_ms
+            self.order.append(name)
+
+        return SimpleNamespace(take_turn=take_turn)
+
+    def iterate(self) -> list[str]:
+        """Run an iteration; return the turns in it."""
+        before = len(self.order)
+        timers, self.timers = self.timers, []
+        for each in timers:
+            each()
+        return self.order[before:]
+
+
+def test_apis_clients_and_connections_take_turns() -> None:
+    loop = Loop()
+    turns = Turns(cast(Any, loop), lambda: loop.now_ns)
+    for name in ("a1", "a2", "a3", "b1"):
+        turns.add(loop.waiting(name, 300), Share(True, "configs", name[0]))
+    turns.add(loop.waiting("c1", 100), Share(True, "groups", "c"))
+    for number in range(7):
+        turns.add(loop.waiting(f"s{number}", 1), Share(False, "versions", "a"))
+    # Short requests while there is time, then one dear, of the API that had least time, of each client in turn.
+    assert [loop.iterate() for _ in range(5)] == [["s0", "s1", "s2", "s3", "s4"], ["a1"], ["s5", "s6"], ["c1"], []]
+    turns.add(loop.waiting("beat", 1), Share(False, "heartbeats", "a"))
+    assert [loop.iterate() for _ in range(6)] == [["b1"], ["beat"], ["a2"], [], ["a3"], []]
+    assert loop.timers == []
+
+
+def test_what_is_read_late_or_beside_a_dear_request_waits() -> None:
+    loop = Loop()
+    turns = Turns(cast(Any, loop), lambda: loop.now_ns)
+    turns.begin(1_000)
+    turns.begin(1_004)
+    assert turns.late_ms == 1_000 + ITERATION_MS
+    turns.end()
+    turns.add(loop.waiting("dear", 300), NEW)
+    loop.iterate()
+    turns.begin(2_000)
+    assert turns.late_ms < 2_000
+    turns.end()
+    assert loop.iterate() == ["dear"]
+    turns.begin(3_000)
+    assert turns.late_ms == 3_000 + ITERATION_MS
+
+
+def test_an_api_is_dear_while_its_answers_take_long(make_rig: Any) -> None:
+    took_us = [0]
+
+    def handle(request: Any, ctx: Any, controller: Any) -> Any:
+        rig.us += took_us[0]
+        return AllocateProducerIdsResponse()
+
+    rig = make_rig(allocation_api(handle))
+    rig.us = 0
+    rig.node.now_us = lambda: rig.us
+    first, second = rig.connect(), rig.connect()
+    frame = rig.frame(AllocateProducerIdsRequest(), 0)
+    took_us[0] = 10 * DEAR_US
+    rig.send(first, frame * 2)
+    assert len(rig.sends(first)) == 1, "the time of its answers ends a burst"
+    took_us[0] = 1
+    shares = []
+    for _ in range(10):
+        rig.send(second, frame)
+        shares += [effect.share.is_dear for effect in rig.effects if isinstance(effect, AwaitSent)]
+        rig.node.sent(second, rig.now_ms)
+    assert shares == [True] * 9, "answers become cheaper"
+
+
+def test_the_share_of_a_late_request_is_its_api_and_client(rig: Any) -> None:
+    connection = rig.connect()
+    rig.controller.image.cluster.brokers[1] = SimpleNamespace(broker_epoch=7)
+    for broker_epoch, client in ((7, (1, 7)), (8, ("User:ANONYMOUS", "127.0.0.1"))):
+        frame = rig.frame(BrokerHeartbeatRequest(broker_id=1, broker_epoch=broker_epoch), 1)
+        waits, _ = rig.node.step(connection, frame, rig.now_ms, True)
+        assert waits.share == Share(True, api_keys.BROKER_HEARTBEAT, client)
+        assert rig.node.sent(connection, rig.now_ms)
+    frame = struct.pack(">ihh", 4, 32_000, 0)
+    waits, _ = rig.node.step(connection, frame, rig.now_ms, True)
+    assert waits.share == Share(True, None, client), "APIs that are not served have one share"
 
 
 async def test_a_connection_is_queued_once_however_often_its_socket_is_full(make_controller: Any) -> None:
@@ -212,13 +284,13 @@ async def test_a_connection_is_queued_once_however_often_its_socket_is_full(make
         await until(lambda: listener.connections())
         (connection,) = listener.connections()
         queued: list[Any] = []
-        listener.queue_turn = queued.append  # type: ignore[assignment, method-assign]
-        connection.await_sent()
+        listener.turns.add = lambda connection, share: queued.append(connection)  # type: ignore[method-assign]
+        connection.await_sent(NEW)
         connection.pause_writing()
         connection.resume_writing()
         assert queued == [connection]
         connection.take_turn()
-        connection.await_sent()
+        connection.await_sent(NEW)
         assert queued == [connection, connection]
         client.close()
 

@@ -1,0 +1,148 @@
+"""The turns of connections whose requests wait, shared by all listeners of an event loop.
+
+What sockets have sent is answered in the iteration of the event loop that reads it, for `ITERATION_MS`. Whatever comes
+later, is long or belongs to an API whose answers took long lately waits here. Iterations alternate: in one short
+requests have some milliseconds, in the next one a single dear request is answered, and nothing else. uvloop writes at
+the end of an iteration; so an answer waits for no dear request that came after it, and a heartbeat for one at most.
+
+Within both kinds an API has a turn when its answers have taken the least time so far, then each of its clients in
+turn, then each connection of that client. So nobody gains by more APIs, clients or connections than others have, but
+for the first of each. This is start-time fair queueing: an API that begins to wait starts at the time that the last
+one had, as otherwise a long pause would be time saved up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from time import perf_counter_ns
+from typing import Final, Protocol
+from weakref import WeakKeyDictionary
+
+from mockraft.kafka_api.effects import Share
+
+ITERATION_MS: Final = 5
+"""Time for answers in an iteration of the event loop, from the first bytes that it reads; the rest waits."""
+_SHORT_NS: Final = 5_000_000
+"""Time for turns of short requests in an iteration."""
+
+
+class Waiting(Protocol):
+    """A connection that waits for its turn."""
+
+    def take_turn(self) -> None:
+        """Answer its next requests."""
+
+
+class _Line:
+    """The connections that wait with requests of one API, by client."""
+
+    def __init__(self, used_ns: int) -> None:
+        self.used_ns = used_ns
+        self._clients: dict[Hashable, deque[Waiting]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._clients)
+
+    def add(self, client: Hashable, connection: Waiting) -> None:
+        self._clients.setdefault(client, deque()).append(connection)
+
+    def next(self) -> Waiting:
+        client, connections = next(iter(self._clients.items()))
+        del self._clients[client]
+        connection = connections.popleft()
+        if connections:
+            self._clients[client] = connections  # behind the other clients
+        return connection
+
+
+class _Queue:
+    """Waiting connections, in the order of their turns."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Hashable, _Line] = {}
+        self._used_ns: dict[Hashable, int] = {}
+        self._floor_ns = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, connection: Waiting, share: Share) -> None:
+        line = self._lines.get(share.api)
+        if line is None:
+            line = self._lines[share.api] = _Line(max(self._floor_ns, self._used_ns.get(share.api, 0)))
+        line.add(share.client, connection)
+
+    def take(self, now_ns: Callable[[], int]) -> int:
+        """Let the next connection have its turn; return the time that it took."""
+        api, line = min(self._lines.items(), key=lambda each: each[1].used_ns)
+        self._floor_ns = line.used_ns
+        connection = line.next()
+        if not line:
+            del self._lines[api]
+        began_ns = now_ns()
+        try:
+            connection.take_turn()
+        finally:
+            took_ns = now_ns() - began_ns
+            line.used_ns += took_ns
+            self._used_ns[api] = line.used_ns
+        return took_ns
+
+
+class Turns:
+    """The turns of one event loop. What is read after `late_ms`, a time of `Clock.now_ms`, waits for its turn."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, now_ns: Callable[[], int] = perf_counter_ns) -> None:
+        self._loop = loop
+        self._now_ns = now_ns
+        self._short, self._dear = _Queue(), _Queue()
+        self.late_ms = 0
+        self._is_counting = self._will_take = False
+        self._is_dears = False
+        """True if this iteration is for a dear request."""
+
+    def begin(self, now_ms: int) -> None:
+        """Count the time of this iteration, in which the first bytes were read."""
+        if not self._is_counting:
+            self._is_counting = True
+            self.late_ms = 0 if self._is_dears else now_ms + ITERATION_MS
+
+    def end(self) -> None:
+        """End the iteration."""
+        self._is_counting = False
+
+    def add(self, connection: Waiting, share: Share) -> None:
+        """Let a connection go on after those that wait already."""
+        (self._dear if share.is_dear else self._short).add(connection, share)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._will_take:
+            self._will_take = True
+            # A timer runs after the sockets that are ready in the same iteration; `call_soon` would run before them.
+            self._loop.call_later(0, self._take)
+
+    def _take(self) -> None:
+        self._will_take = False
+        try:
+            if self._is_dears:
+                self._is_dears = False
+                self._dear.take(self._now_ns)
+            else:
+                left_ns = _SHORT_NS
+                while self._short and left_ns > 0:
+                    left_ns -= self._short.take(self._now_ns)
+                self._is_dears = bool(self._dear)
+        finally:
+            if self._short or self._dear:
+                self._schedule()
+
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+
+
+def turns_of(loop: asyncio.AbstractEventLoop) -> Turns:
+    """Return the turns of an event loop."""
+    return _TURNS.setdefault(loop, Turns(loop))
