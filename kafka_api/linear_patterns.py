@@ -18,6 +18,10 @@ from typing import Any, Final, NamedTuple
 PATTERN_LENGTH_MAX: Final = 1_000
 NODES_MAX: Final = 1_000
 """A counted repeat has its part once for each count: `(.{1,100}){1,100}` would have 10,000 nodes."""
+RANGED_MAX: Final = 4 << 16
+"""Characters in all ranges of a pattern: for a set such as `[a-\uffff]` `re` makes a table of them, in 3 to 10 ms."""
+CHECKED_LENGTH_MAX: Final = 65_536
+"""Characters of all patterns that `Checks` checks; parsing them takes 0.2 s."""
 _CACHED_MAX: Final = 512
 
 _ORDINARY = "an ordinary one cannot take longer here"
@@ -52,6 +56,23 @@ def compiled(pattern: str, *, whole: bool = False) -> LinearPattern:
         raise PatternError(f"{pattern!r} is no regular expression: {wrong}") from None
 
 
+class Checks:
+    """Checks of patterns that are never matched here; all of them together are bounded, as those of one request."""
+
+    def __init__(self) -> None:
+        self._left = CHECKED_LENGTH_MAX
+
+    def check(self, pattern: str) -> None:
+        """Raise PatternError for a pattern that is invalid, and for all once they are too many or too long."""
+        self._left -= len(pattern)
+        if self._left < 0:
+            raise PatternError(f"regular expressions of more than {CHECKED_LENGTH_MAX} characters")
+        try:
+            _parser.parse(pattern)  # compiling may take a second for each thousand characters
+        except (re.error, RecursionError, OverflowError) as wrong:
+            raise PatternError(f"{pattern!r} is no regular expression: {wrong}") from None
+
+
 class _Node(NamedTuple):
     """A node: it consumes a character that `character` matches, or checks the position, or only leads to others."""
 
@@ -65,7 +86,8 @@ class _Graph:
 
     def __init__(self, pattern: str, *, whole: bool) -> None:
         self._pattern = pattern
-        self._copies = 0
+        self._copies = self._ranged = 0
+        self._matchers: dict[tuple[object, ...], re.Pattern[str]] = {}
         self.nodes: list[_Node] = []
         self.positions: list[re.Pattern[str]] = []
         tree = _parser.parse(pattern)
@@ -101,13 +123,27 @@ class _Graph:
         if name in ("MAX_REPEAT", "MIN_REPEAT"):
             low, high, body = about
             return self._repeat(low, high, body, flags, after)
-        single = _parser.State()
-        single.flags = flags
-        matcher = _compiler.compile(_parser.SubPattern(single, [part]))
+        matcher = self._matcher(name, part, flags)
         if name != "AT":
             return self._add(_Node([after], character=matcher))
         self.positions.append(matcher)
         return self._add(_Node([after], position=len(self.positions) - 1))
+
+    def _matcher(self, name: str, part: tuple[object, Any], flags: int) -> re.Pattern[str]:
+        """Return what matches a single character or a position; compiled once, however often it is repeated."""
+        about = part[1]
+        key = (name, id(about) if name == "IN" else about, flags)
+        matcher = self._matchers.get(key)
+        if matcher is None:
+            if name == "IN":
+                ranges = (each for kind, each in about if kind is _parser.RANGE)
+                self._ranged += sum(min(high - low, 0xFFFF) for low, high in ranges)
+                if self._ranged > RANGED_MAX:
+                    raise PatternError(f"{self._pattern!r} has ranges of more than {RANGED_MAX} characters")
+            single = _parser.State()
+            single.flags = flags
+            matcher = self._matchers[key] = _compiler.compile(_parser.SubPattern(single, [part]))
+        return matcher
 
     def _repeat(self, low: int, high: int, body: Any, flags: int, after: int) -> int:
         end = after

@@ -8,7 +8,7 @@ import warnings
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mockraft.kafka_api.linear_patterns import PatternError, compiled
+from mockraft.kafka_api.linear_patterns import CHECKED_LENGTH_MAX, Checks, PatternError, compiled
 
 from ..budgets import budget
 from ..rows import each_row
@@ -125,3 +125,17 @@ def test_finds_what_re_finds(pattern: str, flags: str, texts: list[str]) -> None
         is_found = any(expected.match(text, at) for at in range(len(text) + 1))
         assert found.search(text) is is_found, (flags + pattern, text)
         assert whole.search(text) is (expected.fullmatch(text) is not None), (flags + pattern, text)
+
+
+def test_sets_are_compiled_once_and_have_a_limit() -> None:
+    assert compiled("(?i)(?:[a-\uffff]{2}){200}").search("b" * 400)
+    with pytest.raises(PatternError, match="ranges of more than 262144 characters"):
+        compiled("(?i)" + "".join(f"[{chr(97 + n)}-\uffff]" for n in range(20)))
+
+
+def test_checks_of_patterns_are_bounded_by_their_length_together() -> None:
+    checks = Checks()
+    checks.check("[a-\uffff]" * 1_000)
+    for pattern, about in (("(", "is no regular expression"), ("a" * CHECKED_LENGTH_MAX, "of more than 65536")):
+        with pytest.raises(PatternError, match=about):
+            checks.check(pattern)

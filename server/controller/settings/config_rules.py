@@ -5,12 +5,12 @@ Broker configs are checked by the broker that forwards them; here only the broke
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from mockraft.kafka_api.linear_patterns import Checks, PatternError
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, DEFAULT_RELEASE, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import converted, invalid_config, invalid_value, parse_all
@@ -69,6 +69,7 @@ class ConfigNode:
 
     of: Release = DEFAULT_RELEASE
     static: Mapping[str, str] = field(default_factory=dict)
+    patterns: Checks = field(default_factory=Checks)
 
     @cached_property
     def topic_defaults(self) -> Mapping[str, Any]:
@@ -94,7 +95,7 @@ def validate(
     elif resource_type == BROKER:
         validate_broker_name(name)
     elif resource_type == CLIENT_METRICS:
-        validate_client_metrics(name, configs, node.of)
+        validate_client_metrics(name, configs, node)
     elif resource_type == GROUP:
         validate_group(name, configs, node)
 
@@ -139,8 +140,9 @@ def validate_broker_name(name: str) -> None:
         raise invalid_request("Invalid negative broker ID.")
 
 
-def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release) -> None:
+def validate_client_metrics(name: str, configs: Mapping[str, str], node: ConfigNode) -> None:
     """Validate as ClientMetricsConfigs.validate: names, push interval, match patterns (KIP-714)."""
+    of = node.of
     if not name:
         raise invalid_request("Subscription name can't be empty")
     for unknown in _unknown(config_keys.keys(CLIENT_METRICS, of), configs):
@@ -155,7 +157,7 @@ def validate_client_metrics(name: str, configs: Mapping[str, str], of: Release) 
             f"Invalid value {interval_ms} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
         )
     for pattern in values["match"]:
-        if not _is_client_match(pattern):
+        if not _is_client_match(pattern, node.patterns):
             raise invalid_config(f"Illegal client matching pattern: {pattern}")
 
 
@@ -231,13 +233,13 @@ def _check_assignor(name: str | None, node: ConfigNode) -> None:
         )
 
 
-def _is_client_match(pattern: str) -> bool:
+def _is_client_match(pattern: str, patterns: Checks) -> bool:
     parts = pattern.rstrip("=").split("=")
     if len(parts) != 2 or parts[0].strip() not in _CLIENT_MATCH_PARAMETERS:
         return False
     try:
-        re.compile(parts[1].strip())
-    except (re.error, RecursionError, OverflowError):
+        patterns.check(parts[1].strip())
+    except PatternError:
         return False
     return True
 
