@@ -452,6 +452,7 @@ class SocketConnection(asyncio.Protocol):
         """Report the closed socket."""
         if self._watch is not None:
             self._watch.cancel()
+        self._shell.turns.keep_unread(self, 0)
         self._shell.connection_ended(
             self.connection_id, "the peer closed" if exc is None else f"the connection broke: {exc}"
         )
@@ -465,8 +466,12 @@ class SocketConnection(asyncio.Protocol):
         """Write; close the connection if too many bytes are unread."""
         self.active_at = self._shell.loop.time()
         self.transport.write(data)
-        if self.writing_paused and (unread := self.unread_bytes) > (limit := self._shell.limits.write_bytes_max):
-            self._give_up("write_bytes_max", f"the peer left {unread} bytes unread, write_bytes_max={limit}")
+        if self.writing_paused:
+            unread, limit = self.unread_bytes, self._shell.limits.write_bytes_max
+            if unread > limit:
+                self.give_up("write_bytes_max", f"the peer left {unread} bytes unread, write_bytes_max={limit}")
+            else:
+                self._shell.turns.keep_unread(self, unread)
 
     def carry_out(self, effect: Effect) -> None:
         """Carry out an effect other than Send."""
@@ -520,6 +525,7 @@ class SocketConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Resume: the socket's buffer has drained."""
         self.writing_paused = False
+        self._shell.turns.keep_unread(self, 0)
         if self._watch is not None and not self.transport.is_closing():
             self._watch.cancel()
             self._watch = None
@@ -558,12 +564,13 @@ class SocketConnection(asyncio.Protocol):
         stuck_ms = self._shell.limits.write_stuck_ms
         if unread >= self._unread_before:
             self._watch = None
-            self._give_up("write_stuck_ms", f"the peer read nothing for {stuck_ms} ms, {unread} bytes wait for it")
+            self.give_up("write_stuck_ms", f"the peer read nothing for {stuck_ms} ms, {unread} bytes wait for it")
             return
         self._unread_before = unread
         self._watch = self._shell.loop.call_later(stuck_ms / 1000, self._look_whether_stuck)
 
-    def _give_up(self, kind: str, reason: str) -> None:
+    def give_up(self, kind: str, reason: str) -> None:
+        """Close for a reason of the socket; what is unread is lost."""
         self._shell.close_connection(self.connection_id, kind, reason)
         self.transport.abort()
 

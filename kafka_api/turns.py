@@ -24,15 +24,24 @@ from mockraft.kafka_api.effects import Share
 
 ITERATION_MS: Final = 5
 """Time for answers in an iteration of the event loop, from the first bytes that it reads; the rest waits."""
+UNREAD_BYTES_MAX: Final = 256 << 20
+"""Bytes that all clients together may leave unread; the one with most of them is closed."""
 _SHORT_NS: Final = 5_000_000
 """Time for turns of short requests in an iteration."""
 
 
 class Waiting(Protocol):
-    """A connection that waits for its turn."""
+    """A connection that waits for its turn, or for its client to read."""
+
+    @property
+    def unread_bytes(self) -> int:
+        """Number of written bytes that the socket has not taken yet."""
 
     def take_turn(self) -> None:
         """Answer its next requests."""
+
+    def give_up(self, kind: str, reason: str) -> None:
+        """Close, whatever is unread."""
 
 
 class _Line:
@@ -100,6 +109,8 @@ class Turns:
         self._short, self._dear = _Queue(), _Queue()
         self.late_ms = 0
         self._is_counting = self._will_take = False
+        self._unread: dict[Waiting, int] = {}
+        self._unread_bytes = 0
         self._is_dears = False
         """True if this iteration is for a dear request."""
 
@@ -117,6 +128,20 @@ class Turns:
         """Let a connection go on after those that wait already."""
         (self._dear if share.is_dear else self._short).add(connection, share)
         self._schedule()
+
+    def keep_unread(self, connection: Waiting, size: int) -> None:
+        """Keep how many bytes the client of a connection has not read, and close one if they are too many in all."""
+        self._unread_bytes += size - self._unread.pop(connection, 0)
+        if size:
+            self._unread[connection] = size
+        if self._unread_bytes <= UNREAD_BYTES_MAX:
+            return
+        self._unread = {each: each.unread_bytes for each in self._unread}  # some have read since
+        self._unread_bytes = sum(self._unread.values())
+        if self._unread_bytes > UNREAD_BYTES_MAX:
+            most = max(self._unread, key=self._unread.__getitem__)
+            about = f"all clients left {self._unread_bytes} bytes unread, this one {self._unread[most]}"
+            most.give_up("write_bytes_max", about)
 
     def _schedule(self) -> None:
         if not self._will_take:

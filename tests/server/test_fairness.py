@@ -4,15 +4,17 @@ import contextlib
 import itertools
 import struct
 import threading
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import psutil
 import pytest
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka_api.effects import NEW, AwaitSent, PauseReading, Share
 from mockraft.kafka_api.listener import BURST_BYTES_MAX, DEAR_US
-from mockraft.kafka_api.turns import ITERATION_MS, Turns
+from mockraft.kafka_api.turns import ITERATION_MS, UNREAD_BYTES_MAX, Turns
 from mockraft.kafka_configs import config_responses
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
@@ -49,6 +51,7 @@ from tools.hostile.under_attack import (
     TIMEOUT_S,
     Attack,
     GoodBroker,
+    at_once,
     never_reads,
     peak_memory,
     sends_and_reads,
@@ -67,6 +70,8 @@ FILLINGS = [
     for filling in fillings(api_keys.name(api.api_key), version)
 ]
 ELEMENTS = 200
+MANY = 200
+"""Connections that send a request at once."""
 WAIT_MS_MAX = 2_000
 """Of the controller's CPU while a heartbeat waits; benchmarks/fairness.py measures latencies, on a quiet machine."""
 MEMORY_MIB_MAX = 400
@@ -239,6 +244,26 @@ def test_what_is_read_late_or_beside_a_dear_request_waits() -> None:
     assert turns.late_ms == 3_000 + ITERATION_MS
 
 
+def test_the_client_with_most_unread_bytes_is_closed_when_all_have_too_many() -> None:
+    turns = Turns(cast(Any, Loop()))
+    closed: list[str] = []
+
+    def unread(name: str, size: int) -> Any:
+        return Mock(unread_bytes=size, give_up=lambda kind, reason: closed.append(f"{name} {kind} {reason}"))
+
+    half = UNREAD_BYTES_MAX // 2
+    read, most = unread("read", 0), unread("most", half + 1)
+    turns.keep_unread(read, half)  # and has read since
+    turns.keep_unread(most, half + 1)
+    assert closed == []
+    turns.keep_unread(unread("least", half), half)
+    about = f"all clients left {2 * half + 1} bytes unread, this one {half + 1}"
+    assert closed == [f"most write_bytes_max {about}"]
+    turns.keep_unread(most, 0)
+    turns.keep_unread(unread("other", half), half)
+    assert len(closed) == 1
+
+
 def test_an_api_is_dear_while_its_answers_take_long(make_rig: Any) -> None:
     took_us = [0]
 
@@ -355,6 +380,29 @@ def test_heartbeats_go_on_and_memory_is_bounded_under_attack(controller_process:
     check_attack(controller_process, frames, MEMORY_MIB_MAX)
 
 
+def short_and_dear(apis: Mapping[int, Any]) -> dict[str, list[bytes]]:
+    """Return requests of each API that are answered without a turn if they are cheap, filled with what costs most."""
+    frames: dict[str, list[bytes]] = {}
+    for api in apis.values():
+        name = api_keys.name(api.api_key)
+        shortest = [api.request().write(api.max_version) and write_request(api.request(), api.max_version, 1, "a")]
+        filled = [each.frame(BURST_BYTES_MAX - 64) for each in fillings(name, api.max_version)]
+        frames[name] = [*shortest, *filled]
+    resource = DescribeConfigsResource(resource_type=4, resource_name="3000", configuration_keys=None)
+    dear = DescribeConfigsRequest(resources=[resource] * 33, include_synonyms=True, include_documentation=True)
+    frames["DescribeConfigs"] = [write_request(dear, 4, 1, "a")]
+    return frames
+
+
+@pytest.mark.parametrize("name", budget(["DescribeConfigs"], sorted(short_and_dear(OFFERED))))
+def test_heartbeats_go_on_while_many_send_short_requests_at_once(
+    controller_process: MockraftController, name: str
+) -> None:
+    frames = short_and_dear(OFFERED)[name]
+    clients = at_once(MANY // len(frames))
+    check_attack(controller_process, frames, MEMORY_MIB_MAX, client=clients, rounds=1)
+
+
 def test_heartbeats_go_on_while_forty_clients_pipeline_and_never_read(controller_process: MockraftController) -> None:
     pipelined = write_request(ApiVersionsRequest(), 0, 1, "attacker") * 1_000
     check_attack(controller_process, [pipelined] * 40, MEMORY_MIB_MAX, client=never_reads, beats=100)
@@ -412,6 +460,7 @@ def check_attack(
     client: Any = sends_and_reads,
     beats: int = 3,
     log_in: Any = lambda _: None,
+    rounds: int = 3,
 ) -> None:
     """Compare a broker's heartbeats and the controller's memory with their bounds, over some rounds of the clients."""
     address = process.host, process.port
@@ -420,7 +469,7 @@ def check_attack(
     with Attack(address, frames, client) as attack:
         sent = itertools.count()
         waits = broker.beat_until(
-            lambda: next(sent) >= beats and (client is never_reads or attack.rounds >= 3),
+            lambda: next(sent) >= beats and (client is never_reads or attack.rounds >= rounds),
             clock=lambda: sum(taken.cpu_times()[:2]),
         )
     broker.close()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import selectors
 import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from mockraft.wire import error_codes
+from mockraft.wire.connection import FrameReader
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 
@@ -21,6 +23,7 @@ from ..blocking_connection import BlockingConnection
 HEARTBEAT_PAUSE_S = 0.01
 TIMEOUT_S = 20.0
 _READ_BYTES = 1 << 20
+_FRAME_BYTES_MAX = 1 << 30
 
 Address = tuple[str, int]
 Client = Callable[[Address, bytes, threading.Event], None]
@@ -118,6 +121,29 @@ def never_reads(address: Address, frames: bytes, stopped: threading.Event) -> No
         while not stopped.is_set():
             with contextlib.suppress(TimeoutError):
                 sent = (sent + connection.send(view[sent:])) % len(frames)
+
+
+def at_once(connections: int) -> Client:
+    """Return many clients in one: they connect, send the frame at the same moment, and read the responses."""
+
+    def attack(address: Address, frames: bytes, stopped: threading.Event) -> None:
+        with contextlib.ExitStack() as opened, selectors.DefaultSelector() as selector:
+            for _ in range(connections):
+                connection = opened.enter_context(socket.create_connection(address, TIMEOUT_S))
+                selector.register(connection, selectors.EVENT_READ, FrameReader(frame_bytes_max=_FRAME_BYTES_MAX))
+            for each in list(selector.get_map().values()):
+                with contextlib.suppress(OSError):
+                    cast(socket.socket, each.fileobj).sendall(frames)
+            while selector.get_map() and not stopped.is_set():
+                for each, _ in selector.select(0.1):
+                    data = b""
+                    with contextlib.suppress(OSError):
+                        data = cast(socket.socket, each.fileobj).recv(_READ_BYTES)
+                    # What is no frame, as of HTTP, ends with its connection.
+                    if not data or (each.data.failure is None and each.data.receive_data(data)):
+                        selector.unregister(each.fileobj)
+
+    return attack
 
 
 class Attack:
