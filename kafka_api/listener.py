@@ -20,6 +20,7 @@ from __future__ import annotations
 import traceback
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias
 
@@ -206,7 +207,7 @@ class Listener(Generic[ApiT, ContextT]):
         connection.held_bytes = held_before + size
         self.received_bytes += size
         try:  # noqa: SIM105 - `suppress` is slower, and each request passes here
-            connection.waiting += connection.reader.receive_data(data)
+            connection.waiting += connection.reader.receive_data(data, BURST_REQUESTS_MAX)
         except WireError:
             pass  # the reader keeps it as `failure`
         if (is_late or self._dear) and connection.waiting and connection.parked is None:
@@ -291,6 +292,9 @@ class Listener(Generic[ApiT, ContextT]):
             taken_bytes += 4 + size
             used_bytes += self._take(connection, waiting.popleft(), now_ms, effects)
             used_us += self._took_us
+            if not waiting and connection.reader.has_more:
+                with suppress(WireError):  # the reader keeps it as `failure`
+                    waiting += connection.reader.receive_data(b"", BURST_REQUESTS_MAX)
         if connection.connection_id not in self._connections:
             return
         self.received_bytes -= taken_bytes
@@ -541,6 +545,7 @@ class Listener(Generic[ApiT, ContextT]):
             request.scripted.served(self._note(request, answer, closed.closed_ms), closed.closed_ms)
         connection.parked = None
         connection.waiting.clear()
+        connection.reader.has_more = False
         self._add_closed(connection, closed, kind)
 
     def _add_closed(self, connection: Connection, closed: ClosedConnection, kind: str) -> None:

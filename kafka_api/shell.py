@@ -279,10 +279,8 @@ class Shell:
     def received(self, connection: SocketConnection, data: bytes) -> None:
         """Pass received bytes to the server, and carry out its effects: a response by itself waits for others."""
         now_ms = self.clock.now_ms()
-        if not self._will_finish:  # once in an iteration, however many connections are ready
-            self._will_finish = True
-            self.turns.begin(now_ms)
-            self.loop.call_soon(self._finish_iteration)
+        if not self._will_finish:
+            self._begin_iteration(now_ms)
         effects = self.served.step(connection.connection_id, data, now_ms, now_ms > self.turns.late_ms)
         if not self._effects:
             self._effects_ms = now_ms
@@ -362,6 +360,19 @@ class Shell:
                 self.close_connection(connection.connection_id, "connections_max_idle_ms", f"idle for {idle_ms} ms")
         self._idle_sweep = self.loop.call_later(idle_ms / 1000 / IDLE_SWEEPS, self._sweep_idle)
 
+    def is_late(self) -> bool:
+        """Return True if what happens on a connection waits for its turn."""
+        now_ms = self.clock.now_ms()
+        if not self._will_finish:
+            self._begin_iteration(now_ms)
+        return now_ms > self.turns.late_ms
+
+    def _begin_iteration(self, now_ms: int) -> None:
+        """Count the time of an iteration of the event loop, once, however many connections are ready."""
+        self._will_finish = True
+        self.turns.begin(now_ms)
+        self.loop.call_soon(self._finish_iteration)
+
     def _finish_iteration(self) -> None:
         self._will_finish = False
         self.turns.end()
@@ -401,6 +412,7 @@ class SocketConnection(asyncio.Protocol):
         "_awaits_sent",
         "_held_back",
         "_is_queued",
+        "_lost",
         "_share",
         "_shell",
         "_unread_before",
@@ -424,6 +436,7 @@ class SocketConnection(asyncio.Protocol):
         self.writing_paused = False
         self._awaits_sent = self._is_queued = False
         self._share = NEW
+        self._lost = ""
         self._unread_before = 0
         self._watch: asyncio.TimerHandle | None = None
         self.active_at = asyncio.get_running_loop().time()
@@ -452,10 +465,13 @@ class SocketConnection(asyncio.Protocol):
         """Report the closed socket."""
         if self._watch is not None:
             self._watch.cancel()
-        self._shell.turns.keep_unread(self, 0)
-        self._shell.connection_ended(
-            self.connection_id, "the peer closed" if exc is None else f"the connection broke: {exc}"
-        )
+        shell = self._shell
+        shell.turns.keep_unread(self, 0)
+        self._lost = "the peer closed" if exc is None else f"the connection broke: {exc}"
+        if shell.is_late():
+            shell.turns.add(self, Share(False, "ended connections", None))
+        else:
+            shell.connection_ended(self.connection_id, self._lost)
 
     @property
     def unread_bytes(self) -> int:
@@ -539,6 +555,9 @@ class SocketConnection(asyncio.Protocol):
 
     def take_turn(self) -> None:
         """Notify the node, unless the socket's buffer is full again."""
+        if self._lost:
+            self._shell.connection_ended(self.connection_id, self._lost)
+            return
         self._is_queued = False
         if self._awaits_sent and not self.writing_paused:
             self._awaits_sent = False

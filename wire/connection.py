@@ -10,6 +10,7 @@ them.
 
 from __future__ import annotations
 
+import sys
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -52,15 +53,17 @@ class FrameReader:
 
     Complete frames before a bad length are still returned; the WireError is raised by the next call and is available in
     `failure` at once. It has `limit_name`, the property with the limit. A started frame is kept in one growing buffer,
-    so input in single bytes costs no more than its size.
+    so input in single bytes costs no more than its size. A call returns `frames_max` frames at most; `has_more` if the
+    bytes after them may be more frames, which a call without data returns.
     """
 
-    __slots__ = ("_partial", "failure", "frame_bytes_max", "limit_name", "refused_length")
+    __slots__ = ("_partial", "failure", "frame_bytes_max", "has_more", "limit_name", "refused_length")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, limit_name: str = "") -> None:
         self.frame_bytes_max = frame_bytes_max
         self.limit_name = limit_name
         self.failure: WireError | None = None
+        self.has_more = False
         self.refused_length = 0
         self._partial = bytearray()
 
@@ -78,7 +81,7 @@ class FrameReader:
             return 4
         return 4 + int(_LENGTH.unpack_from(self._partial)[0])
 
-    def receive_data(self, data: bytes) -> list[bytes]:
+    def receive_data(self, data: bytes, frames_max: int = sys.maxsize) -> list[bytes]:
         """Add received bytes and return the frames that are now complete, without their lengths.
 
         Raises WireError for a length below 0 or above `frame_bytes_max`; no more frames can be read after that.
@@ -97,9 +100,13 @@ class FrameReader:
                 return []
             data = bytes(partial)
             self._partial = bytearray()
+        self.has_more = False
         frames: list[bytes] = []
         offset, end = 0, len(data)
         while end - offset >= 4:
+            if len(frames) >= frames_max:
+                self.has_more = True
+                break
             frame_end = offset + 4 + self._length(data, offset)
             if self.failure is not None:
                 if frames:

@@ -156,3 +156,15 @@ def test_an_api_versions_error_is_read_in_version_0() -> None:
     response = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, max_version=4)])
     frame = write_response(response.write(0), 1, 0)[4:]
     assert read_response_body(frame, 4, 18, 4) == response
+
+
+def test_a_reader_returns_no_more_frames_than_asked_for() -> None:
+    reader = FrameReader()
+    frames = [bytes([n]) for n in range(5)]
+    data = b"".join(b"\0\0\0\1" + each for each in frames) + b"\0\0"
+    assert reader.receive_data(data, 2) == frames[:2]
+    assert reader.has_more
+    assert reader.receive_data(b"\0\1\5", 3) == frames[2:]
+    assert reader.has_more
+    assert reader.receive_data(b"", 3) == [b"\5"]
+    assert not reader.has_more
