@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SILENT_MS: Final = 60_000
 """Time without another warning of the same key, such as kind, host and listener."""
 KEYS_MAX: Final = 1_024
+_SHOWN_MAX: Final = 400
 TLS_HANDSHAKE: Final = 0x1603
 """First two bytes of each TLS handshake; as part of a frame's length they stand for 352 MiB and more."""
 
@@ -68,6 +69,11 @@ class Repeats:
         self._seen.pop(key, None)
 
 
+def shortened(text: str) -> str:
+    """Return a text for a log line: what clients name in it may be long."""
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}… ({len(text)} characters)"
+
+
 class RefusalLog:
     """Logs refusals of one listener by `kind` and host."""
 
@@ -82,7 +88,7 @@ class RefusalLog:
             return
         node = f"{'broker' if self._journal.at_broker else 'controller'} {self._journal.node_id}"
         name = f"connection {client.connection_id} of {client.address}"
-        _log.warning("%s, listener %s: %s: %s", node, client.listener, name, reason)
+        _log.warning("%s, listener %s: %s: %s", node, client.listener, name, shortened(reason))
 
 
 def needs_metadata(client_id: str | None, request: Message) -> bool:

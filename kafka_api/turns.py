@@ -17,10 +17,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 from time import perf_counter_ns
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from mockraft.kafka_api.effects import Share
+
+T = TypeVar("T")
 
 ITERATION_MS: Final = 5
 """Time for answers in an iteration of the event loop, from the first bytes that it reads; the rest waits."""
@@ -100,6 +102,25 @@ class _Queue:
         return took_ns
 
 
+class _Job(Generic[T]):
+    """Work that is no connection's, in its turn."""
+
+    def __init__(self, work: Callable[[], T], done: asyncio.Future[T]) -> None:
+        self.unread_bytes = 0
+        self._work, self._done = work, done
+
+    def take_turn(self) -> None:
+        if self._done.done():
+            return
+        try:
+            self._done.set_result(self._work())
+        except Exception as error:
+            self._done.set_exception(error)
+
+    def give_up(self, kind: str, reason: str) -> None:
+        self._done.cancel()
+
+
 class Turns:
     """The turns of one event loop. What is read after `late_ms`, a time of `Clock.now_ms`, waits for its turn."""
 
@@ -128,6 +149,12 @@ class Turns:
         """Let a connection go on after those that wait already."""
         (self._dear if share.is_dear else self._short).add(connection, share)
         self._schedule()
+
+    async def run(self, work: Callable[[], T], share: Share) -> T:
+        """Do a slice of work in its turn."""
+        done: asyncio.Future[T] = self._loop.create_future()
+        self.add(_Job(work, done), share)
+        return await done
 
     def keep_unread(self, connection: Waiting, size: int) -> None:
         """Keep how many bytes the client of a connection has not read, and close one if they are too many in all."""

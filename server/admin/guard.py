@@ -6,6 +6,7 @@ import asyncio
 import hmac
 from email.message import Message as Headers
 
+from mockraft.server.admin.json_bodies import CHUNK_LENGTH
 from mockraft.server.admin.problems import ProblemError, problem_response
 from mockraft.server.admin.settings import AdminSettings, is_private_name
 from starlette.datastructures import Headers as RequestHeaders
@@ -47,7 +48,11 @@ class Guard:
             if message["type"] == "http.response.start":
                 there = {name for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(h for h in HEADERS if h[0] not in there)]
-            await send(message)
+            body = message.get("body", b"")
+            last = max(0, (len(body) - 1) // CHUNK_LENGTH * CHUNK_LENGTH)
+            for begin in range(0, last, CHUNK_LENGTH):  # a slow reader has a copy of one piece, not of all
+                await send({**message, "body": body[begin : begin + CHUNK_LENGTH], "more_body": True})
+            await send({**message, "body": body[last:]} if last else message)
 
         try:
             headers = RequestHeaders(scope=scope)

@@ -6,12 +6,14 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from itertools import islice
-from typing import Annotated, Any, NoReturn, Self
+from time import perf_counter
+from typing import Annotated, Any, Final, NoReturn, Self, TypeVar
 
 from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from mockraft.kafka_api.effects import Share
+from mockraft.kafka_api.turns import turns_of
 from mockraft.server.admin.problems import ProblemError
 from mockraft.wire.names import did_you_mean
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -20,6 +22,14 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 Int32 = Annotated[int, Field(ge=-(1 << 31), le=(1 << 31) - 1)]
 Int64 = Annotated[int, Field(le=(1 << 63) - 1)]
+
+
+T = TypeVar("T")
+
+HTTP: Final = Share(True, "HTTP", None)
+"""The share of this API in the turns of its event loop."""
+SLICE_S: Final = 0.004
+CHUNK_LENGTH: Final = 65_536
 
 
 class Model(BaseModel):
@@ -137,9 +147,31 @@ def tagged(request: Request | None, tag: str, body: bytes | None) -> Response:
     return Response(body, headers={"etag": etag}, media_type="application/json")
 
 
-async def in_chunks(texts: Iterable[str], size: int = 200) -> AsyncIterator[bytes]:
-    """Yield texts as chunks of a body; between them the controller runs."""
+async def in_chunks(texts: Iterable[str]) -> AsyncIterator[bytes]:
+    """Yield texts as chunks of a body, each made in a turn of its own: between them the controller runs."""
     pending: Iterator[str] = iter(texts)
-    while chunk := "".join(islice(pending, size)):
+    while chunk := await in_turn(lambda: _chunk(pending)):
         yield chunk.encode()
-        await asyncio.sleep(0)
+
+
+async def in_turn(work: Callable[[], T]) -> T:
+    """Do some milliseconds of work when it is the turn of this API: all its requests are as one API of Kafka's."""
+    return await turns_of(asyncio.get_running_loop()).run(work, HTTP)
+
+
+async def next_turn() -> None:
+    """Let the controller run, until it is the turn of this API."""
+    await in_turn(lambda: None)
+
+
+def _chunk(texts: Iterator[str]) -> str:
+    """Return the next texts, as many as are made in some milliseconds."""
+    end_s = perf_counter() + SLICE_S
+    parts: list[str] = []
+    size = 0
+    for text in texts:
+        parts.append(text)
+        size += len(text)
+        if size > CHUNK_LENGTH or perf_counter() > end_s:
+            break
+    return "".join(parts)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.kafka_api.journal import Exchange, Journal, Matching, matching, merged, write_pcapng
-from mockraft.server.admin.access import OneNode, Stopping, TheDouble
+from mockraft.server.admin.access import OneNode, Stopping, Streams, TheDouble
 from mockraft.server.admin.json_bodies import (
     Int32,
     Int64,
@@ -25,6 +25,7 @@ from mockraft.server.admin.json_bodies import (
     in_chunks,
     json_list,
     json_text,
+    next_turn,
     tagged,
 )
 from mockraft.server.admin.problems import ProblemError
@@ -123,6 +124,7 @@ MATCH_BATCH = 1_000
 """Number of requests that are compared with a match before the controller runs again: about 4 ms."""
 
 SEARCH_BATCH = 25
+STREAMS_MAX = 64
 """Number of requests that are decoded before the controller runs again."""
 
 RUN = secrets.token_hex(4)
@@ -228,7 +230,7 @@ async def held_matching(double: Double, match: Match, after_id: int) -> list[Exc
     entries = held(double, after_id=after_id)
     for begin in range(0, len(entries), MATCH_BATCH):
         found += matching(entries[begin : begin + MATCH_BATCH], match)
-        await asyncio.sleep(0)
+        await next_turn()
     return found
 
 
@@ -246,7 +248,7 @@ async def _searched(exchanges: Iterable[Exchange], text: str) -> list[Exchange]:
     text = text.lower()
     for count, exchange in enumerate(exchanges):
         if count % SEARCH_BATCH == 0:
-            await asyncio.sleep(0)
+            await next_turn()
         if text in compact(exchange.to_json()).lower():
             found.append(exchange)
     return found
@@ -273,7 +275,7 @@ async def list_requests(
         return tagged(request, tag, compact({"requests": [], "next": last, "dropped": lost}).encode())
     trees = map(Exchange.summary if summary else Exchange.to_json, exchanges)
     foot = f'],"next":{last},"dropped":{lost}}}'
-    body = in_chunks(json_list('{"requests":[', trees, foot), 200 if summary else SEARCH_BATCH)
+    body = in_chunks(json_list('{"requests":[', trees, foot))
     return StreamingResponse(body, media_type="application/json", headers={"etag": answer.headers["etag"]})
 
 
@@ -288,7 +290,7 @@ async def forget_requests(selection: Selected) -> None:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def stream_requests(selection: Selected, stopping: Stopping) -> StreamingResponse:
+async def stream_requests(selection: Selected, stopping: Stopping, streams: Streams) -> StreamingResponse:
     """Stream new requests as server-sent events: at most ten `requests` events a second.
 
     The data is `{"requests": [summaries], "dropped": n}`, the id the `afterId` to continue from. Starts after
@@ -296,11 +298,16 @@ async def stream_requests(selection: Selected, stopping: Stopping) -> StreamingR
     """
     if selection.after_id is None and not selection.since_ms:
         selection = replace(selection, after_id=selection.double.mark())
-    return StreamingResponse(_events(selection, stopping), media_type="text/event-stream")
+    if len(streams) >= STREAMS_MAX:
+        raise ProblemError(503, f"{STREAMS_MAX} streams are open: close one, or poll `/v1/requests?afterId=`")
+    return StreamingResponse(_events(selection, stopping, streams), media_type="text/event-stream")
 
 
-async def _events(selection: Selection, stopping: asyncio.Event) -> AsyncIterator[str]:
+async def _events(selection: Selection, stopping: asyncio.Event, streams: set[asyncio.Task[Any]]) -> AsyncIterator[str]:
     double = selection.double
+    if (task := asyncio.current_task()) is not None:
+        streams.add(task)
+        task.add_done_callback(streams.discard)
     loop = asyncio.get_running_loop()
     quiet_since = loop.time()
     yield ": mockraft\n\n"
@@ -313,7 +320,7 @@ async def _events(selection: Selection, stopping: asyncio.Event) -> AsyncIterato
             data = compact({"requests": [each.summary() for each in batch], "dropped": dropped(double)})
             yield f"id: {last}\nevent: requests\ndata: {data}\n\n"
             quiet_since = loop.time()
-            await asyncio.sleep(0)
+            await next_turn()
         # What is not wanted is looked at once.
         selection = replace(selection, after_id=max(last, seen))
         if loop.time() - quiet_since > STREAM_PING_S:
@@ -340,7 +347,7 @@ async def list_closed_connections(
         if len(found) == limit:
             break
         if count % SEARCH_BATCH == 0:
-            await asyncio.sleep(0)
+            await next_turn()
         if connection in (None, closed.connection_id):
             tree = closed.to_json()
             if not q or q.lower() in compact(tree).lower():
@@ -382,7 +389,7 @@ async def get_entry(
 async def export_requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingResponse:
     """Return everything in the journal, closed connections included, as one JSON text per line."""
     lines = (line + "\n" for journal in _journals(double, node) for line in journal.json_lines())
-    return StreamingResponse(in_chunks(lines, SEARCH_BATCH), media_type="application/jsonl")
+    return StreamingResponse(in_chunks(lines), media_type="application/jsonl")
 
 
 @router.get(

@@ -10,7 +10,9 @@ from typing import cast
 import h11
 import uvicorn
 from mockraft.kafka_api.listening import bind
+from mockraft.kafka_api.turns import turns_of
 from mockraft.server.admin.app import create_app
+from mockraft.server.admin.json_bodies import HTTP
 from mockraft.server.admin.recorder import Recorder
 from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
@@ -33,11 +35,14 @@ class AdminConnection(H11Protocol):
 
     uvicorn refuses every request while `limit_concurrency` connections are open, even if their clients send nothing.
     Here a new connection takes the place of the oldest one without a complete request, from the address that has most
-    of those. So half-sent requests do not lock out others.
+    of those; without any, of one whose client does not read its answer, else of any. So neither half-sent requests nor
+    slow readers nor streams lock out others.
     """
 
     request_timeout_s: float
+    unread_bytes = 0
     _headers_timer: asyncio.TimerHandle | None = None
+    _is_queued = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Register the connection, in place of another one if there are too many."""
@@ -48,9 +53,29 @@ class AdminConnection(H11Protocol):
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Pass received bytes to the parser."""
+        """Pass received bytes to the parser, and do not read more until it had its turn."""
         super().data_received(data)
+        self.transport.pause_reading()
         self._time_headers()
+
+    def handle_events(self) -> None:
+        """Parse what was received, and begin its request, in this connection's turn."""
+        if not self._is_queued:
+            self._is_queued = True
+            turns_of(self.loop).add(self, HTTP._replace(client=self._peer))
+
+    def take_turn(self) -> None:
+        """Parse what was received, and begin its request."""
+        self._is_queued = False
+        if not self.transport.is_closing():
+            if not self.flow.read_paused:
+                self.transport.resume_reading()
+            super().handle_events()
+            self._time_headers()
+
+    def give_up(self, kind: str, reason: str) -> None:
+        """Close the connection."""
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection."""
@@ -79,9 +104,10 @@ class AdminConnection(H11Protocol):
     def _make_room(self) -> None:
         others = [each for each in self.connections if isinstance(each, AdminConnection) and each is not self]
         incomplete = [each for each in others if each.conn.their_state in (h11.IDLE, h11.SEND_BODY)]
-        if incomplete:
-            counts = Counter(each._peer for each in incomplete)
-            closed = max(incomplete, key=lambda each: (counts[each._peer], -each._opened_s))
+        unread = [each for each in others if each.flow.write_paused]
+        if candidates := incomplete or unread or others:
+            counts = Counter(each._peer for each in candidates)
+            closed = max(candidates, key=lambda each: (counts[each._peer], -each._opened_s))
             self.connections.discard(closed)
             closed.transport.abort()
 

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path as FilePath
 from types import GenericAlias
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, BinaryIO, get_args, get_type_hints
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import (
+    CHUNK_LENGTH,
     Int32,
     Int64,
     Model,
     StrictRoute,
+    compact,
     in_chunks,
+    in_turn,
     json_list,
     json_response,
     json_text,
 )
 from mockraft.server.admin.problems import ProblemError, commanding, field_named
+from mockraft.server.controller.image import Topic as ImageTopic
 from mockraft.server.double import Double
 from mockraft.server.events import EVENTS_MAX
 from mockraft.server.events import Event as EventView
+from mockraft.server.state.reading import partition_view
 from mockraft.server.views import (
     BrokerView,
     ConfigView,
@@ -38,6 +44,7 @@ from mockraft.server.views import (
     View,
 )
 from mockraft.wire.message import Message
+from mockraft.wire.uuids import text_of
 from pydantic import Field, create_model
 
 
@@ -110,6 +117,9 @@ State = _model(
 )
 
 
+OVERVIEW_BATCH = 50
+"""Topics that an overview looks at in one turn."""
+
 router = APIRouter(route_class=StrictRoute, tags=["state"])
 
 OCTETS = "application/octet-stream"
@@ -135,6 +145,22 @@ class Election(Model):
     )
 
 
+class TopicOverview(Model):
+    """A topic, and how many of its partitions have fewer replicas in sync than replicas, or no leader."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    under_replicated: int
+    leaderless: int
+
+
+class TopicOverviews(Model):
+    """Topics, by name."""
+
+    topics: list[TopicOverview]
+
+
 class NodeId(Model):
     """A node of the quorum."""
 
@@ -158,9 +184,16 @@ class NewRecords(Model):
 
 
 @router.get("/v1/state", response_model=State)
-async def get_state(request: Request, double: TheDouble) -> Response:
-    """Return the whole state except the log."""
-    return json_response(request, double.state.to_json())
+async def get_state(double: TheDouble) -> StreamingResponse:
+    """Return the whole state except the log, as it is at this moment."""
+    state, show_secrets = double.state, double.state.show_secrets
+    brokers, quorum = state.brokers(), state.quorum().to_json()
+    head = f'{{"brokers":{compact([each.to_json() for each in brokers])},"topics":['
+    configs = [each.to_json(show_secrets=show_secrets) for each in state.configs()]
+    rest = {"features": state.features(), "configs": configs, "quorum": quorum}
+    foot = f"],{compact({**rest, 'snapshots': [each.to_json() for each in state.snapshots()]})[1:]}"
+    texts = itertools.chain([head], _topic_texts(state.topics_now()), [foot])
+    return StreamingResponse(in_chunks(texts), media_type="application/json")
 
 
 @router.get("/v1/quorum", response_model=Quorum)
@@ -247,9 +280,32 @@ async def list_events(
 
 
 @router.get("/v1/topics", response_model=Topics)
-async def list_topics(request: Request, double: TheDouble) -> Response:
-    """List the topics with their partitions, by name."""
-    return json_response(request, {"topics": [each.to_json() for each in double.state.topics()]})
+async def list_topics(
+    double: TheDouble,
+    names: Annotated[list[str] | None, Query(alias="name", description="Only topics of these names.")] = None,
+) -> StreamingResponse:
+    """List the topics with their partitions, by name, as they are at this moment."""
+    topics = double.state.topics_now()
+    if names is not None:
+        topics = [each for each in topics if each.name in names]
+    texts = itertools.chain(['{"topics":['], _topic_texts(topics), ["]}"])
+    return StreamingResponse(in_chunks(texts), media_type="application/json")
+
+
+@router.get("/v1/topics/overview", response_model=TopicOverviews)
+async def list_topic_overviews(request: Request, double: TheDouble) -> Response:
+    """List the topics by name, each with the numbers of its partitions in each state."""
+    found: list[TopicOverview] = []
+    topics = iter(double.state.topics_now())
+
+    def add() -> int:
+        batch = list(map(_overview, itertools.islice(topics, OVERVIEW_BATCH)))
+        found.extend(batch)
+        return len(batch)
+
+    while await in_turn(add):
+        pass
+    return json_response(request, {"topics": [each.model_dump(by_alias=True) for each in found]})
 
 
 @router.post("/v1/elections", response_model=Partition)
@@ -275,7 +331,7 @@ async def list_records(
 
     head = f'{{"from":{first},"endOffset":{end},"records":['
     texts = json_list(head, (each.to_json(show_secrets=double.state.show_secrets) for each in found), "]}")
-    return StreamingResponse(in_chunks(texts, 50), media_type="application/json")
+    return StreamingResponse(in_chunks(texts), media_type="application/json")
 
 
 @router.post("/v1/records", status_code=201, response_model=Records)
@@ -308,14 +364,22 @@ async def write_snapshot(double: TheDouble) -> Response:
 
 
 @router.get("/v1/state/file", response_class=Response, responses={200: FILE_BODY})
-async def save_state(double: TheDouble) -> Response:
+async def save_state(request: Request, double: TheDouble) -> Response:
     """Return the whole state as a snapshot file in Kafka's format: for PUT, `Controller(state=…)` and Kafka's tools."""
-    with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
-        path = FilePath(folder) / "state.checkpoint"
-        with commanding():
-            double.state.save(path)
-        data = await asyncio.to_thread(path.read_bytes)
-    return Response(data, media_type=OCTETS)
+    async with request.app.state.saving:  # one at a time: each has records of the whole state
+        with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
+            path = FilePath(folder) / "state.checkpoint"
+            with commanding():
+                save = double.state.saving()
+                await asyncio.to_thread(save, path)
+            file = path.open("rb")
+    return StreamingResponse(_pieces(file), media_type=OCTETS)
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while piece := file.read(CHUNK_LENGTH):
+            yield piece
 
 
 @router.put("/v1/state/file", status_code=204, openapi_extra={"requestBody": {"required": True, **FILE_BODY}})
@@ -327,6 +391,27 @@ async def load_state(request: Request, double: TheDouble) -> None:
         await asyncio.to_thread(path.write_bytes, data)
         with commanding():
             double.load(path)
+
+
+def _topic_texts(topics: Iterable[ImageTopic]) -> Iterator[str]:
+    """Yield the texts of topics in a list, a partition at a time."""
+    comma = ""
+    for topic in topics:
+        head = compact(TopicView(topic.name, text_of(topic.topic_id), ()).to_json())
+        trees = (partition_view(number, topic.partitions[number]).to_json() for number in sorted(topic.partitions))
+        yield from json_list(comma + head.removesuffix("]}"), trees, "]}")
+        comma = ","
+
+
+def _overview(topic: ImageTopic) -> TopicOverview:
+    partitions = topic.partitions.values()
+    return TopicOverview(
+        name=topic.name,
+        topic_id=text_of(topic.topic_id),
+        partitions=len(partitions),
+        under_replicated=sum(len(each.isr) < len(each.replicas) for each in partitions),
+        leaderless=sum(each.leader < 0 for each in partitions),
+    )
 
 
 def _broker(double: Double, broker_id: int) -> Response:

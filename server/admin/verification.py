@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from mockraft.kafka_api.journal import Entry, Exchange, VerificationError, matching, merged, verify, when
 from mockraft.server.admin import stub_schema
 from mockraft.server.admin.access import Stopping, TheDouble
-from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response
+from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response, next_turn
 from mockraft.server.admin.problems import ProblemError, field_named
 from mockraft.server.admin.requests import Mark, ReceivedRequest, held, held_matching
 from mockraft.server.double import Double
@@ -218,6 +218,6 @@ async def _found(request: Request | None, exchanges: list[Exchange], *, summary:
     trees = []
     for count, exchange in enumerate(exchanges):
         if count % 50 == 0:
-            await asyncio.sleep(0)
+            await next_turn()
         trees.append(exchange.summary() if summary else exchange.to_json())
     return json_response(request, {"requests": trees})

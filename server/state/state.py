@@ -16,7 +16,7 @@ from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.brokers.log_dirs import directories_offline
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image import BrokerRegistration, Topic
-from mockraft.server.controller.log.state_file import write_state
+from mockraft.server.controller.log.state_file import state_writer
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partition_rules import begin_change
@@ -78,6 +78,11 @@ class State:
         """Return the topics with their partitions, by name."""
         topics = self._running.controller.image.topics.by_name
         return [reading.topic_view(topics[name]) for name in sorted(topics)]
+
+    def topics_now(self) -> list[Topic]:
+        """Return the topics of the image by name, with copies of their partitions, to be read later."""
+        topics = self._running.controller.image.topics.by_name
+        return [Topic(each.name, each.topic_id, dict(each.partitions)) for _, each in sorted(topics.items())]
 
     def topic(self, name: str) -> TopicView:
         """Return a topic with its partitions. ValueError if there is none of this name."""
@@ -304,8 +309,12 @@ class State:
         It is a snapshot in Kafka's format. In a folder it gets Kafka's file name, under which `kafka-dump-log` and
         `kafka-metadata-shell` read it. Raise OSError.
         """
+        return self.saving(show_secrets=show_secrets)(Path(path))
+
+    def saving(self, *, show_secrets: bool | None = None) -> Callable[[Path], Path]:
+        """Return a function that saves the state as it is now, in any thread."""
         shown = self.show_secrets if show_secrets is None else show_secrets
-        return write_state(Path(path), self._running.controller, self._running.clock.now_ms(), show_secrets=shown)
+        return state_writer(self._running.controller, self._running.clock.now_ms(), show_secrets=shown)
 
     @property
     def _running(self) -> RunningController:

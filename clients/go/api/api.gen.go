@@ -1257,6 +1257,20 @@ type Topic struct {
 	TopicID    string      `json:"topicId"`
 }
 
+// TopicOverview A topic, and how many of its partitions have fewer replicas in sync than replicas, or no leader.
+type TopicOverview struct {
+	Leaderless      int64  `json:"leaderless"`
+	Name            string `json:"name"`
+	Partitions      int64  `json:"partitions"`
+	TopicID         string `json:"topicId"`
+	UnderReplicated int64  `json:"underReplicated"`
+}
+
+// TopicOverviews Topics, by name.
+type TopicOverviews struct {
+	Topics []TopicOverview `json:"topics"`
+}
+
 // Topics defines model for Topics.
 type Topics struct {
 	Topics []Topic `json:"topics"`
@@ -1491,6 +1505,12 @@ type ListNearMissesOfUnmatchedParams struct {
 
 // ResetJSONBody defines parameters for Reset.
 type ResetJSONBody = Reset
+
+// ListTopicsParams defines parameters for ListTopics.
+type ListTopicsParams struct {
+	// Name Only topics of these names.
+	Name []string `form:"name,omitempty" json:"name,omitempty"`
+}
 
 // FailLogDirJSONRequestBody defines body for FailLogDir for application/json ContentType.
 type FailLogDirJSONRequestBody = LogDirID
@@ -1893,7 +1913,10 @@ type ClientInterface interface {
 	ReplaceStub(ctx context.Context, stubID string, body ReplaceStubJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTopics request
-	ListTopics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListTopics(ctx context.Context, params *ListTopicsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListTopicOverviews request
+	ListTopicOverviews(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3036,8 +3059,20 @@ func (c *Client) ReplaceStub(ctx context.Context, stubID string, body ReplaceStu
 	return c.Client.Do(req)
 }
 
-func (c *Client) ListTopics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListTopicsRequest(c.Server)
+func (c *Client) ListTopics(ctx context.Context, params *ListTopicsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTopicsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+func (c *Client) ListTopicOverviews(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTopicOverviewsRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -6217,7 +6252,7 @@ func NewReplaceStubRequestWithBody(server string, stubID string, contentType str
 }
 
 // NewListTopicsRequest generates requests for ListTopics
-func NewListTopicsRequest(server string) (*http.Request, error) {
+func NewListTopicsRequest(server string, params *ListTopicsParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6226,6 +6261,51 @@ func NewListTopicsRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/v1/topics")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		queryValues := queryURL.Query()
+
+		if queryFrag, err := runtime.StyleParamWithLocation("form", true, "name", runtime.ParamLocationQuery, params.Name); err != nil {
+			return nil, err
+		} else if parsed, err := url.ParseQuery(queryFrag); err != nil {
+			return nil, err
+		} else {
+			for k, v := range parsed {
+				for _, v2 := range v {
+					queryValues.Add(k, v2)
+				}
+			}
+		}
+
+		queryURL.RawQuery = queryValues.Encode()
+	}
+
+	req, err := http.NewRequest("GET", queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListTopicOverviewsRequest generates requests for ListTopicOverviews
+func NewListTopicOverviewsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/topics/overview")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6551,7 +6631,10 @@ type ClientWithResponsesInterface interface {
 	ReplaceStubWithResponse(ctx context.Context, stubID string, body ReplaceStubJSONRequestBody, reqEditors ...RequestEditorFn) (*ReplaceStubResponse, error)
 
 	// ListTopicsWithResponse request
-	ListTopicsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTopicsResponse, error)
+	ListTopicsWithResponse(ctx context.Context, params *ListTopicsParams, reqEditors ...RequestEditorFn) (*ListTopicsResponse, error)
+
+	// ListTopicOverviewsWithResponse request
+	ListTopicOverviewsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTopicOverviewsResponse, error)
 }
 
 type GetMetricsResponse struct {
@@ -8259,6 +8342,29 @@ func (r ListTopicsResponse) StatusCode() int {
 	return 0
 }
 
+type ListTopicOverviewsResponse struct {
+	Body                          []byte
+	HTTPResponse                  *http.Response
+	JSON200                       *TopicOverviews
+	ApplicationProblemJSONDefault *Problem
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTopicOverviewsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTopicOverviewsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 // GetMetricsWithResponse request returning *GetMetricsResponse
 func (c *ClientWithResponses) GetMetricsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMetricsResponse, error) {
 	rsp, err := c.GetMetrics(ctx, reqEditors...)
@@ -9094,12 +9200,21 @@ func (c *ClientWithResponses) ReplaceStubWithResponse(ctx context.Context, stubI
 }
 
 // ListTopicsWithResponse request returning *ListTopicsResponse
-func (c *ClientWithResponses) ListTopicsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTopicsResponse, error) {
-	rsp, err := c.ListTopics(ctx, reqEditors...)
+func (c *ClientWithResponses) ListTopicsWithResponse(ctx context.Context, params *ListTopicsParams, reqEditors ...RequestEditorFn) (*ListTopicsResponse, error) {
+	rsp, err := c.ListTopics(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseListTopicsResponse(rsp)
+}
+
+// ListTopicOverviewsWithResponse request returning *ListTopicOverviewsResponse
+func (c *ClientWithResponses) ListTopicOverviewsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTopicOverviewsResponse, error) {
+	rsp, err := c.ListTopicOverviews(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTopicOverviewsResponse(rsp)
 }
 
 // ParseGetMetricsResponse parses an HTTP response from a GetMetricsWithResponse call
@@ -11420,6 +11535,39 @@ func ParseListTopicsResponse(rsp *http.Response) (*ListTopicsResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Topics
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListTopicOverviewsResponse parses an HTTP response from a ListTopicOverviewsWithResponse call
+func ParseListTopicOverviewsResponse(rsp *http.Response) (*ListTopicOverviewsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTopicOverviewsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TopicOverviews
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

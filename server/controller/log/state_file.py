@@ -7,7 +7,7 @@ have any name and Kafka's tools still read it. A snapshot from a Kafka data dire
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
@@ -47,17 +47,24 @@ class SavedState(NamedTuple):
     records: list[RecordAt]
 
 
-def write_state(path: Path, controller: ControllerContext, now_ms: int, *, show_secrets: bool) -> Path:
-    """Save the controller's state, in a directory under Kafka's name for it. OSError when it cannot be written."""
-    log, image = controller.log, controller.image
+def state_writer(controller: ControllerContext, now_ms: int, *, show_secrets: bool) -> Callable[[Path], Path]:
+    """Return a function that saves the controller's state as it is now, in any thread.
+
+    It returns the path: in a directory the file gets Kafka's name. It raises OSError when it cannot write it.
+    """
+    log, image = controller.log, controller.image.copy()
     snapshot_id = SnapshotId(log.end_offset, log.last_epoch)
     about: AboutState = {"clusterId": controller.config.cluster_id, "endOffset": snapshot_id.end_offset}
-    records = [*image.to_records(image.metadata_version), _note(about)]
-    if not show_secrets:
-        records = [at._replace(record=masked(at.record)) for at in records]
-    path = path / snapshot_id.file_name if path.is_dir() else path
-    write_private(path, encode(snapshot_id, records, log, now_ms))
-    return path
+
+    def write(path: Path) -> Path:
+        records = [*image.to_records(image.metadata_version), _note(about)]
+        if not show_secrets:
+            records = [at._replace(record=masked(at.record)) for at in records]
+        path = path / snapshot_id.file_name if path.is_dir() else path
+        write_private(path, encode(snapshot_id, records, log, now_ms))
+        return path
+
+    return write
 
 
 def write_saved(path: Path, state: SavedState, now_ms: int) -> None:

@@ -83,7 +83,7 @@ async def test_age_selects_requests_connections_and_the_start_of_a_stream(
 
         stopping = asyncio.Event()
         recent = Selection(controller, None, Match(client_id="new"), None, controller.now_ms - 9_999)
-        pieces = aiter((await stream_requests(recent, stopping)).body_iterator)
+        pieces = aiter((await stream_requests(recent, stopping, set())).body_iterator)
         await anext(pieces)
         assert '"clientId":"new"' in str(await anext(pieces))
         stopping.set()
@@ -184,7 +184,7 @@ async def test_only_the_chosen_requests_are_forgotten_and_an_unknown_choice_is_r
 
 async def test_requests_are_streamed_as_they_come(controller: Controller, ask: Ask) -> None:
     stopping = asyncio.Event()
-    stream = await stream_requests(Selection(controller, None, None, None), stopping)
+    stream = await stream_requests(Selection(controller, None, None, None), stopping, set())
     pieces = aiter(stream.body_iterator)
     assert await anext(pieces) == ": mockraft\n\n"
     await ask()
@@ -218,7 +218,7 @@ async def test_stream_checks_unwanted_exchanges_once(controller: Controller, ask
         return False
 
     stopping = asyncio.Event()
-    stream = await stream_requests(Selection(controller, None, wanted, None), stopping)
+    stream = await stream_requests(Selection(controller, None, wanted, None), stopping, set())
     pieces = aiter(stream.body_iterator)
     await anext(pieces)
     reading = asyncio.ensure_future(anext(pieces))
@@ -249,12 +249,17 @@ async def test_other_requests_are_answered_while_a_match_is_counted(
     controller: Controller, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "MATCH_BATCH", 2)
+    turns: list[None] = []
+
+    async def next_turn() -> None:
+        turns.append(None)
+
+    monkeypatch.setattr(requests, "next_turn", next_turn)
     await ask("one")
     await ask("two")
-    turns = list(requests.held_matching(controller, Match.from_json(CLUSTER), 0).__await__())
-    assert len(turns) == 2
     found = await requests.held_matching(controller, Match.from_json(CLUSTER), 0)
     assert [each.client_id for each in found] == ["one", "two"]
+    assert len(turns) == 2
 
 
 async def test_a_match_or_numbers_that_make_no_sense_are_refused(http: httpx.AsyncClient) -> None:

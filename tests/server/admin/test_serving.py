@@ -112,3 +112,39 @@ async def test_half_sent_requests_do_not_lock_out_others(controller: Controller,
         for _, writer in halves:
             writer.close()
     await server.stop()
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/v1/requests/stream"], ids=["slow readers", "streams"])
+async def test_those_who_read_nothing_do_not_lock_out_others(controller: Controller, path: str) -> None:
+    """The oldest of them give way, too, where all connections have a request."""
+    server = await AdminServer.start(controller, AdminSettings(connections_max=20))
+    loop = asyncio.get_running_loop()
+    deaf = [socket.socket() for _ in range(40)]
+    for each in deaf:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        each.setblocking(False)
+        await loop.sock_connect(each, ("127.0.0.1", server.port))
+        await loop.sock_sendall(each, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert await loop.sock_recv(each, 8)
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        assert (await http.get("/v1/health")).status_code == 200
+        assert len((await http.get("/openapi.json")).json()["paths"]) > 40
+    for each in deaf:
+        each.close()
+    await server.stop()
+
+
+async def test_streams_have_a_limit(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mockraft.server.admin.requests.STREAMS_MAX", 1)
+    server = await AdminServer.start(controller, AdminSettings())
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        async with http.stream("GET", "/v1/requests/stream") as stream:
+            assert await anext(stream.aiter_text()) == ": mockraft\n\n"
+            refused = await http.get("/v1/requests/stream")
+            assert (refused.status_code, refused.json()["detail"][:22]) == (503, "1 streams are open: cl")
+        async with asyncio.timeout(20):
+            while True:
+                async with http.stream("GET", "/v1/requests/stream") as again:
+                    if again.status_code == 200:
+                        break
+    await server.stop()

@@ -30,9 +30,18 @@ async def peopled(asking: Asking) -> AsyncIterator[httpx.AsyncClient]:
 
 async def test_the_state_is_read(peopled: httpx.AsyncClient) -> None:
     state = (await peopled.get("/v1/state")).json()
+    brokers = (await peopled.get("/v1/brokers")).json()["brokers"]
+    for each in (*state["brokers"], *brokers):
+        del each["lastContactMs"], each["metadataOffset"], each["lag"]
     assert [each["brokerId"] for each in state["brokers"]] == [1, 2]
-    assert state["brokers"] == (await peopled.get("/v1/brokers")).json()["brokers"]
-    assert [each["name"] for each in (await peopled.get("/v1/topics")).json()["topics"]] == ["orders"]
+    assert state["brokers"] == brokers
+    (orders,) = state["topics"]
+    assert (orders["name"], [each["partition"] for each in orders["partitions"]]) == ("orders", [0, 1])
+    for names, found in (([], [orders]), (["orders"], [orders]), (["no"], [])):
+        assert (await peopled.get("/v1/topics", params={"name": names})).json() == {"topics": found}
+    counts = {"partitions": 2, "underReplicated": 0, "leaderless": 0}
+    overview = {"name": "orders", "topicId": orders["topicId"], **counts}
+    assert (await peopled.get("/v1/topics/overview")).json() == {"topics": [overview]}
     assert (await peopled.get("/v1/quorum")).json()["leaderId"] == 3000
     assert (await peopled.get("/v1/health")).json()["brokers"] == {"total": 2, "fenced": 0}
 

@@ -1,10 +1,12 @@
 // @ts-check
-/** Topics with their partitions, leaders and in-sync replicas; under-replicated ones are highlighted. */
+/** Topics, and the partitions of those that are open, with leaders and in-sync replicas; under-replicated ones are highlighted. */
 import { get } from "../api.js";
 import { h, many, number, setText } from "../dom.js";
 import { VirtualList } from "../virtual_list.js";
 
 const NO_LEADER = -1;
+/** Open topics whose partitions are requested. */
+const OPEN_MAX = 50;
 
 /** @param {any} partition */
 const isShort = (partition) => partition.isr.length < partition.replicas.length;
@@ -23,7 +25,7 @@ const COLUMNS = [
 function nameView({ topic, partition, isOpen }) {
   if (partition) return h("span", { class: "under" }, `${topic.name}-${partition.partition}`);
   return [h("span", { class: "fold", "aria-hidden": "true" }, isOpen ? "▾" : "▸"), h("b", {}, topic.name),
-    h("span", { class: "note" }, ` ${many(topic.partitions.length, "partition")}`)];
+    h("span", { class: "note" }, ` ${many(topic.partitions, "partition")}`)];
 }
 
 /** @param {any} partition */
@@ -34,10 +36,9 @@ function syncView({ topic, partition }) {
   if (partition) {
     return h("span", { class: isShort(partition) ? "tag warn" : "" }, `${partition.isr.join(" ")}${isShort(partition) ? ` (${partition.isr.length} of ${partition.replicas.length})` : ""}`);
   }
-  const short = topic.partitions.filter(isShort).length;
-  const leaderless = topic.partitions.filter(isLeaderless).length;
+  const { underReplicated, leaderless } = topic;
   if (leaderless) return h("span", { class: "tag bad" }, `${number(leaderless)} leaderless`);
-  return short ? h("span", { class: "tag warn" }, `${number(short)} under-replicated`) : h("span", { class: "tag good" }, "all");
+  return underReplicated ? h("span", { class: "tag warn" }, `${number(underReplicated)} under-replicated`) : h("span", { class: "tag good" }, "all");
 }
 
 /** @param {any} row */
@@ -46,14 +47,17 @@ const rowKey = ({ topic, partition }) => `${topic.topicId ?? topic.name}${partit
 export function topicsPanel() {
   /** @type {any[]} */
   let topics = [];
+  /** @type {Map<string, any[]>} Partitions of open topics. */
+  let partitionsOf = new Map();
   const open = new Set();
   const search = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search topics", oninput: () => draw() });
   const short = h("input", { type: "checkbox", id: "short-only", onchange: () => draw() });
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
   const list = new VirtualList({
     label: "Topics", columns: COLUMNS, keyOf: rowKey, empty: "No topic, or none that matches.",
-    onOpen: (/** @type {any} */ { topic }) => { if (!open.delete(topic.name)) open.add(topic.name); draw(); },
-    rowClass: (/** @type {any} */ { topic, partition }) => classOf(partition ? [partition] : topic.partitions),
+    onOpen: (/** @type {any} */ { topic }) => { if (!open.delete(topic.name)) open.add(topic.name); draw(); return refreshOpen(); },
+    rowClass: (/** @type {any} */ { topic, partition }) =>
+      partition ? classOf(isShort(partition), isLeaderless(partition)) : classOf(topic.underReplicated, topic.leaderless),
   });
 
   function draw() {
@@ -61,20 +65,29 @@ export function topicsPanel() {
     const rows = [];
     for (const topic of topics) {
       if (words && !topic.name.toLowerCase().includes(words)) continue;
-      const partitions = short.checked ? topic.partitions.filter((/** @type {any} */ one) => isShort(one) || isLeaderless(one)) : topic.partitions;
-      if (short.checked && !partitions.length) continue;
+      if (short.checked && !topic.underReplicated && !topic.leaderless) continue;
       const isOpen = open.has(topic.name);
       rows.push({ topic, isOpen });
-      if (isOpen) rows.push(...partitions.map((/** @type {any} */ partition) => ({ topic, partition })));
+      const partitions = isOpen ? partitionsOf.get(topic.name) ?? [] : [];
+      const shown = short.checked ? partitions.filter((/** @type {any} */ one) => isShort(one) || isLeaderless(one)) : partitions;
+      rows.push(...shown.map((/** @type {any} */ partition) => ({ topic, partition })));
     }
     list.show(rows);
-    const all = topics.flatMap((topic) => topic.partitions);
-    setText(count, [many(topics.length, "topic"), many(all.length, "partition"), `${number(all.filter(isShort).length)} under-replicated`,
-      `${number(all.filter(isLeaderless).length)} leaderless`].join(" · "));
+    const sum = (/** @type {string} */ key) => topics.reduce((total, topic) => total + topic[key], 0);
+    setText(count, [many(topics.length, "topic"), many(sum("partitions"), "partition"), `${number(sum("underReplicated"))} under-replicated`,
+      `${number(sum("leaderless"))} leaderless`].join(" · "));
   }
 
   async function refresh() {
-    ({ topics } = await get("v1/topics"));
+    ({ topics } = await get("v1/topics/overview"));
+    await refreshOpen();
+  }
+
+  async function refreshOpen() {
+    const names = topics.map(({ name }) => name).filter((name) => open.has(name)).slice(0, OPEN_MAX);
+    const query = new URLSearchParams(names.map((name) => ["name", name]));
+    const found = names.length ? (await get(`v1/topics?${query}`)).topics : [];
+    partitionsOf = new Map(found.map((/** @type {any} */ topic) => [topic.name, topic.partitions]));
     draw();
   }
 
@@ -84,8 +97,8 @@ export function topicsPanel() {
   return { element, search, refresh, everyMs: 2000 };
 }
 
-/** @param {any[]} partitions */
-function classOf(partitions) {
-  if (partitions.some(isLeaderless)) return "bad";
-  return partitions.some(isShort) ? "warn" : "";
+/** @param {unknown} short @param {unknown} leaderless */
+function classOf(short, leaderless) {
+  if (leaderless) return "bad";
+  return short ? "warn" : "";
 }

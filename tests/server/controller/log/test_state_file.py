@@ -13,7 +13,7 @@ from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.log.files import LogFiles
 from mockraft.server.controller.log.snapshot import BOOTSTRAP, SnapshotId
-from mockraft.server.controller.log.state_file import SavedState, read_state, write_state
+from mockraft.server.controller.log.state_file import SavedState, read_state, state_writer
 from mockraft.server.controller.settings.features import bootstrap_records
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -29,7 +29,7 @@ def saved(cluster: Cluster, tmp_path: Path) -> Path:
     """The state of a controller with two brokers and a topic."""
     cluster.start(1, 2)
     cluster.create_topic("orders", [1, 2])
-    return write_state(tmp_path, cluster.controller, cluster.now_ms, show_secrets=True)
+    return state_writer(cluster.controller, cluster.now_ms, show_secrets=True)(tmp_path)
 
 
 def snapshot_of(path: Path, *records: Any, snapshot_id: SnapshotId = snapshot.BOOTSTRAP) -> Path:
