@@ -179,9 +179,13 @@ class Listener(Generic[ApiT, ContextT]):
             kind, reason = refused
             self._add_closed(connection, connection.closed(now_ms, reason, refused=True), kind)
             return [Close(client.connection_id, reason)]
+        effects: Effects = []
+        if (replaced := self._logins.to_give_way()) is not None:
+            oldest, reason = replaced
+            self._close(self._connections[oldest], "unauthenticated_connections_max", reason, now_ms, effects)
         self._connections[client.connection_id] = connection
         self._logins.arrived(connection, now_ms)
-        return []
+        return effects
 
     def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> Effects:
         """Complete the TLS handshake; `certificate` is the peer's verified certificate in DER, if any."""

@@ -1,8 +1,8 @@
 """Logins of a listener's connections: their limits, and the delayed closing of refused ones.
 
-Neither kind of client may exhaust the process: unauthenticated connections are counted and have a time limit, and a
-client whose login failed waits for the answer (`connection.failed.authentication.delay.ms`, KIP-306) while nothing is
-read from it.
+Neither kind of client may exhaust the process: unauthenticated connections are counted and have a time limit, the
+oldest of the host with most of them gives way to a new one, and a client whose login failed waits for the answer
+(`connection.failed.authentication.delay.ms`, KIP-306) while nothing is read from it.
 """
 
 from __future__ import annotations
@@ -76,6 +76,9 @@ class Logins:
         self._new_login = new_login
         self._name_of_certificate = name_of_certificate
         self._login_deadlines_ms: dict[int, int] = {}
+        self._hosts: dict[str, dict[int, None]] = {}
+        """Unauthenticated connections by host, oldest first."""
+        self._host_of: dict[int, str] = {}
         self._refusals: dict[int, _Refusal] = {}
 
     @property
@@ -85,20 +88,28 @@ class Logins:
 
     def refusal(self, connections: int) -> tuple[str, str] | None:
         """Return kind and reason if the connection limit is reached, else None."""
-        counts = {
-            "unauthenticated_connections_max": len(self._login_deadlines_ms),
-            "connections_max": connections + len(self._refusals),
-        }
-        for limit, count in counts.items():
-            if count >= getattr(self._limits, limit):
-                return limit, f"refused: {count} connections are open, {limit}={getattr(self._limits, limit)}"
-        return None
+        count, limit = connections + len(self._refusals), self._limits.connections_max
+        if count < limit:
+            return None
+        return "connections_max", f"refused: {count} connections are open, connections_max={limit}"
+
+    def to_give_way(self) -> tuple[int, str] | None:
+        """Return the connection that a new one replaces while too many are unauthenticated, and the reason."""
+        count, limit = len(self._login_deadlines_ms), self._limits.unauthenticated_connections_max
+        if count < limit:
+            return None
+        most = max(self._hosts.values(), key=len)
+        about = f"refused: {count} connections are not authenticated, unauthenticated_connections_max={limit}"
+        return next(iter(most)), f"{about}: the oldest gives way to a new one"
 
     def arrived(self, connection: Connection, now_ms: int) -> None:
         """Register an accepted connection: unauthenticated until `secured` or `admit`."""
         if self._new_login is None and self._name_of_certificate is None:
             return
-        self._login_deadlines_ms[connection.connection_id] = now_ms + self._limits.authentication_timeout_ms
+        connection_id, host = connection.connection_id, connection.client.address.rpartition(":")[0]
+        self._login_deadlines_ms[connection_id] = now_ms + self._limits.authentication_timeout_ms
+        self._hosts.setdefault(host, {})[connection_id] = None
+        self._host_of[connection_id] = host
         if self._new_login is not None:
             connection.authentication = self._new_login()
             connection.reader.frame_bytes_max = self._limits.sasl_server_max_receive_size
@@ -136,7 +147,12 @@ class Logins:
 
     def forget(self, connection_id: int) -> None:
         """Remove an unauthenticated connection: it authenticated or ended."""
-        self._login_deadlines_ms.pop(connection_id, None)
+        if self._login_deadlines_ms.pop(connection_id, None) is None:
+            return
+        host = self._host_of.pop(connection_id)
+        del self._hosts[host][connection_id]
+        if not self._hosts[host]:
+            del self._hosts[host]
 
     def left(self, connection_id: int) -> None:
         """Remove an ended connection."""

@@ -44,6 +44,8 @@ ACCEPTED_AT_ONCE = 64
 """Connections accepted in an iteration of the event loop; libuv accepts one, and the rest wait behind all requests."""
 ACCEPT_RETRY_S = 1.0
 """Time without accepting after an error, such as too many open files (asyncio's ACCEPT_RETRY_DELAY)."""
+TOO_MANY_WARNED_S = 60.0
+"""Time without another warning about too many connections."""
 IDLE_SWEEPS = 4
 """Checks for idle connections per `connections_max_idle_ms`."""
 UNREAD_BYTES_HIGH = 65_536
@@ -167,6 +169,7 @@ class Shell:
         self._will_finish = False
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._is_shut = True
+        self._warned_s = float("-inf")
         self._is_busy = False
         self._effects: deque[Effect] = deque()
         """Effects to carry out, in order."""
@@ -227,11 +230,23 @@ class Shell:
                 self.loop.remove_reader(bound)
                 self.loop.call_later(ACCEPT_RETRY_S, self._accept_again, bound, listener)
                 return
+            count = self.turns.connections + len(self._accepting)
+            if count >= self.turns.connections_max:
+                accepted.close()
+                self._warn_of_too_many(count)
+                continue
             accepted.setblocking(False)
             connecting = self.loop.connect_accepted_socket(partial(self.accept, listener), accepted)
             task: asyncio.Task[object] = self.loop.create_task(connecting)
             self._accepting.add(task)
             task.add_done_callback(self._accepting.discard)
+
+    def _warn_of_too_many(self, count: int) -> None:
+        """Warn once a minute that the connections of all listeners leave too few descriptors."""
+        now_s = self.loop.time()
+        if now_s > self._warned_s + TOO_MANY_WARNED_S:
+            self._warned_s = now_s
+            logger.warning("refused: %d connections to all listeners are open, and ulimit -n allows no more", count)
 
     def _accept_again(self, bound: socket.socket, listener: str) -> None:
         if bound in self._listening:
@@ -444,6 +459,7 @@ class SocketConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection."""
         self.transport = cast(asyncio.Transport, transport)
+        self._shell.turns.connections += 1
         self.transport.set_write_buffer_limits(high=UNREAD_BYTES_HIGH, low=0)
         # As Kafka's Selector does: TCP keepalive detects a client that vanished.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -466,6 +482,7 @@ class SocketConnection(asyncio.Protocol):
         if self._watch is not None:
             self._watch.cancel()
         shell = self._shell
+        shell.turns.connections -= 1
         shell.turns.keep_unread(self, 0)
         self._lost = "the peer closed" if exc is None else f"the connection broke: {exc}"
         if shell.is_late():

@@ -14,6 +14,7 @@ one had, as otherwise a long pause would be time saved up.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Callable, Hashable
 from time import perf_counter_ns
@@ -129,6 +130,9 @@ class Turns:
         self._now_ns = now_ns
         self._short, self._dear = _Queue(), _Queue()
         self.late_ms = 0
+        self.connections = 0
+        self.connections_max = sys.maxsize
+        """Accepted connections of all listeners; those above the maximum are closed at once."""
         self._is_counting = self._will_take = False
         self._unread: dict[Waiting, int] = {}
         self._unread_bytes = 0

@@ -44,6 +44,7 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
             token,
             options["admin_insecure"],
             request_timeout_s=options["admin_request_timeout_ms"] / 1000,
+            connections_max=options["admin_connections_max"],
         )
     except ValueError as error:
         if token_file is not None:

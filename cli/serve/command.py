@@ -71,7 +71,13 @@ spaces between its values. Secrets are read from files or variables, because oth
 )
 
 DESCRIPTORS_KEPT = 64
-"""File descriptors that are not for connections: the log's files, the loop, standard streams."""
+"""File descriptors that are not for connections: the log's files, the loop, standard streams, modules to import."""
+DESCRIPTORS_LEAST = 128
+REFUSED_AT_ONCE = 16
+"""Connections above the listener's limit that are accepted so that the journal has their refusal."""
+DESCRIPTORS_OF_BROKER = 3
+"""Connections of a simulated broker to the controllers."""
+ADMIN_CONNECTIONS_MAX = 512
 
 _log = logging.getLogger("mockraft.serve")
 
@@ -107,14 +113,16 @@ def run(options: dict[str, Any]) -> int:
         _log.warning("%s: mockraft serve has no such option; %s", name, hint)
     options |= release.checked(options)
     rng = random.Random(options["seed"])
-    descriptors = _raise_descriptor_limit()
+    sockets, admin_sockets = _sockets(_raise_descriptor_limit(), options["brokers"])
     first_data_dir = quorum.first_data_dir(options)
     known = _cluster_id_of(first_data_dir) or cluster_id_in(options["initial_state"])
     cluster_id = options["cluster_id"] if "cluster_id" in options["given"] else known or draw_cluster_id(rng)
     quorum.check(options)
     options |= _proposals(options) | {
         "cluster_id": _cluster_id(cluster_id),
-        "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
+        "connections_max": min(options["connections_max"], sockets),
+        "sockets_max": sockets + REFUSED_AT_ONCE,
+        "admin_connections_max": admin_sockets,
     }
     config = _config(options)
     if security.lacks_users(config):
@@ -191,6 +199,16 @@ def _in_options(text: str) -> str:
         return f"{row.flag} (env var: '{variable}')" if variable else row.flag
 
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
+
+
+def _sockets(descriptors: int, brokers: int) -> tuple[int, int]:
+    """Return how many connections the listeners and the admin API may have, of so many open files. OptionError."""
+    least = DESCRIPTORS_LEAST + DESCRIPTORS_OF_BROKER * brokers
+    if descriptors < least:
+        raise OptionError(f"the limit of open files (ulimit -n) is {descriptors}; {least} are needed at least")
+    left = descriptors - DESCRIPTORS_KEPT - DESCRIPTORS_OF_BROKER * brokers
+    admin_sockets = min(ADMIN_CONNECTIONS_MAX, left // 4)
+    return left - admin_sockets, admin_sockets
 
 
 def _raise_descriptor_limit() -> int:

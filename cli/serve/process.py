@@ -19,6 +19,7 @@ from mockraft.kafka_api.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.kafka_api.journal import ClosedConnection
 from mockraft.kafka_api.options import OptionError
 from mockraft.kafka_api.shell import event_loop
+from mockraft.kafka_api.turns import turns_of
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.running import quorum_failure
@@ -61,6 +62,7 @@ async def _serve(
     config: ControllerConfig, rng: random.Random, options: Mapping[str, Any], listening: socket.socket | None
 ) -> int:
     controllers: int = options["controllers"]
+    turns_of(asyncio.get_running_loop()).connections_max = options["sockets_max"]
     script = Script()
     clock = VirtualClock(options.get("virtual_start_ms", VIRTUAL_START_MS)) if options["virtual_clock"] else None
     try:

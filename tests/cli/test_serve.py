@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft import Controller
+from mockraft.cli.serve import command
 from mockraft.cli.serve.options import HEADINGS, OPTIONS, to_arguments
+from mockraft.kafka_api.options import OptionError
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -316,6 +318,13 @@ def test_help_teaches() -> None:
         assert f" {choices}\n" in text
     assert "--release, --as-version TEXT" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_listeners_and_admin_api_share_the_limit_of_open_files() -> None:
+    assert command._sockets(128, 0) == (48, 16)
+    assert command._sockets(1_048_576, 1_000) == (1_045_000, 512)
+    with pytest.raises(OptionError, match=r"ulimit -n\) is 1024; 3128 are needed at least"):
+        command._sockets(1_024, 1_000)
 
 
 def test_ten_thousand_idle_connections_disturb_no_client(serve: Callable[..., Served]) -> None:

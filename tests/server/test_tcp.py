@@ -2,6 +2,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -112,6 +113,26 @@ async def test_a_parked_fetch_is_answered_by_the_clock() -> None:
         (frame,) = await frames_until(client_socket, 1)
         assert frame[:4] == struct.pack(">i", 3)
         client_socket.close()
+
+
+async def test_connections_of_all_listeners_have_a_limit(still_controller: Any) -> None:
+    async with listening(still_controller, filler(1)) as (first, port), listening(still_controller) as (_, other):
+        first.turns.connections_max = 2
+        try:
+            kept = [await connected(port), await connected(other)]
+            await until(lambda: first.turns.connections == 2)
+            refused = await connected(other)
+            assert await asyncio.get_running_loop().sock_recv(refused, 1) == b""
+            refused.close()
+            kept.pop().close()
+            await until(lambda: first.turns.connections == 1)
+            kept.append(await connected(port))
+            await send_many(kept[-1], 1)
+            await frames_until(kept[-1], 1)
+        finally:
+            first.turns.connections_max = sys.maxsize
+            for each in kept:
+                each.close()
 
 
 async def test_a_client_that_reads_late_gets_every_answer_in_order(still_controller: Any) -> None:

@@ -39,10 +39,10 @@ class Listener:
         self.node = Node(controller_in_memory(config), APIS, rng=random.Random(2))
         self._connections_made = 0
 
-    def connect(self) -> "Peer":
+    def connect(self, host: str = "127.0.0.1") -> "Peer":
         self._connections_made += 1
         peer = Peer(self, self._connections_made)
-        peer.take(self.node.connected(peer.connection_id, f"127.0.0.1:{40_000 + peer.connection_id}", self.now_ms))
+        peer.take(self.node.connected(peer.connection_id, f"{host}:{40_000 + peer.connection_id}", self.now_ms))
         return peer
 
     def advance(self, ms: int) -> list[Effect]:

@@ -69,8 +69,13 @@ def test_unauthenticated_connections_are_limited_in_number_and_time(make_listene
     listener = make_listener(unauthenticated_connections_max=3, authentication_timeout_ms=1_000)
     forget = listener.connect()
     forget.log_in("PLAIN", "alice", "alice-secret")
-    strangers = [listener.connect() for _ in range(3)]
-    assert "unauthenticated_connections_max=3" in listener.connect().closed
+    other = listener.connect("10.0.0.1")
+    oldest, *strangers = (listener.connect() for _ in range(4))
+    closed = listener.node.journal.closed()
+    assert [each.connection_id for each in closed] == [oldest.connection_id, strangers[0].connection_id]
+    assert "unauthenticated_connections_max=3: the oldest gives way" in closed[0].reason
+    assert other.log_in("PLAIN", "alice", "alice-secret").error_code == 0, "a host with few keeps its place"
+    strangers = [*strangers[1:], listener.connect()]
     listener.now_ms += 600
     strangers[0].log_in("PLAIN", "alice", "alice-secret")
     late = listener.connect()
