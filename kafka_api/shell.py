@@ -46,6 +46,8 @@ ACCEPT_RETRY_S = 1.0
 """Time without accepting after an error, such as too many open files (asyncio's ACCEPT_RETRY_DELAY)."""
 TOO_MANY_WARNED_S = 60.0
 """Time without another warning about too many connections."""
+FIRST_FLIGHT_BYTES_MAX = 65_536
+"""Bytes of a TLS handshake that may wait for its turn."""
 IDLE_SWEEPS = 4
 """Checks for idle connections per `connections_max_idle_ms`."""
 UNREAD_BYTES_HIGH = 65_536
@@ -614,18 +616,41 @@ class SocketConnection(asyncio.Protocol):
 class TlsConnection(SocketConnection):
     """One accepted connection with TLS."""
 
-    __slots__ = ("_secured", "_tls")
+    __slots__ = ("_first_flight", "_has_begun", "_secured", "_tls")
 
     def __init__(self, shell: Shell, listener: str) -> None:
         super().__init__(shell, listener)
         assert shell.tls is not None
         self._tls = TlsSession(shell.tls)
-        self._secured = False
+        self._secured = self._has_begun = False
+        self._first_flight = b""
 
     def data_received(self, data: bytes) -> None:
-        """Decrypt received bytes and pass them to the node."""
-        shell, tls = self._shell, self._tls
+        """Decrypt received bytes and pass them to the node; a handshake, which takes some milliseconds, may wait."""
+        shell = self._shell
         self.active_at = shell.loop.time()
+        if self._has_begun or not shell.is_late():
+            self._has_begun = True
+            self._receive(data)
+        elif len(self._first_flight) + len(data) > FIRST_FLIGHT_BYTES_MAX:
+            about = f"refused: a TLS handshake that begins with more than {FIRST_FLIGHT_BYTES_MAX} bytes"
+            shell.close_connection(self.connection_id, TlsError.kind, about)
+        else:
+            if not self._first_flight:
+                shell.turns.add(self, Share(False, "TLS handshake", self.address))
+            self._first_flight += data
+
+    def take_turn(self) -> None:
+        """Go on with a handshake, else as every connection."""
+        data, self._first_flight = self._first_flight, b""
+        if data and not self._lost:
+            self._has_begun = True
+            self._receive(data)
+        else:
+            super().take_turn()
+
+    def _receive(self, data: bytes) -> None:
+        shell, tls = self._shell, self._tls
         try:
             received = tls.receive(data)
         except TlsError as failure:

@@ -13,6 +13,7 @@ from mockraft import Controller
 from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.kafka_api.authentication.distinguished_name import PrincipalMapper, subject_of
 from mockraft.kafka_api.clock import VirtualClock
+from mockraft.kafka_api.shell import FIRST_FLIGHT_BYTES_MAX, Shell
 from mockraft.kafka_api.tls import TlsError, TlsSession, server_context
 from mockraft.server.config import ControllerConfig
 from mockraft.wire import api_keys
@@ -201,6 +202,20 @@ async def test_slow_handshakes_end_and_so_many_at_most_are_under_way(party: Part
             writer.transport.abort()
         assert counts == {"unauthenticated_connections_max": 2, "authentication_timeout_ms": 3}
         await ask(controller.host, controller.port, party.client_context())
+
+
+async def test_a_handshake_waits_for_its_turn_and_has_a_limit_meanwhile(
+    party: Party, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shell, "is_late", lambda self: True)
+    async with Controller(**party.options()) as controller, asyncio.timeout(DEADLINE_S):
+        await ask(controller.host, controller.port, party.client_context())
+        monkeypatch.setattr(controller.running.listener.turns, "add", lambda connection, share: None)
+        _, writer = await asyncio.open_connection(controller.host, controller.port)
+        writer.write(b"\x16\x03\x01" + bytes(FIRST_FLIGHT_BYTES_MAX))
+        await until(lambda: controller.journal.closed_by_reason["tls"] == 1)
+        assert f"begins with more than {FIRST_FLIGHT_BYTES_MAX} bytes" in controller.journal.closed()[-1].reason
+        writer.close()
 
 
 async def test_response_due_after_the_peers_end_is_dropped(party: Party) -> None:
