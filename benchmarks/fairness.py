@@ -2,8 +2,8 @@
 
 Each attack is made on mockraft, most of them on Kafka's controller too: requests that are filled with the smallest
 elements of their arrays, with distinct names or with unknown tagged fields, a response that is much longer than its
-request, and clients that pipeline requests and never read. Beside it a broker sends heartbeats, 10 ms after each
-response.
+request, a thousand connections that send a short request at once, and clients that pipeline requests and never read.
+Beside it a broker sends heartbeats, 10 ms after each response.
 
     python benchmarks/fairness.py [--quick] [--json]
 """
@@ -34,6 +34,7 @@ from tools.hostile.under_attack import (
     Client,
     GoodBroker,
     Waits,
+    at_once,
     never_reads,
     peak_memory,
     sends_and_reads,
@@ -49,6 +50,7 @@ ATTACK_S = 2.0
 LONGEST_ATTACK_S = 15.0
 CLIENTS = 8
 PIPELINING = 40
+MANY = 1_000
 NODE_ID = 3000
 CHOSEN = {
     ("ApiVersions", 4): ("unknown tagged fields",),
@@ -87,6 +89,9 @@ def scenarios(*, is_quick: bool) -> Iterator[Scenario]:
     resource = DescribeConfigsResource(resource_type=4, resource_name=str(NODE_ID), configuration_keys=None)
     many = DescribeConfigsRequest(resources=[resource] * 20_000, include_synonyms=True)
     yield Scenario("DescribeConfigs of one node, 20,000 times", lambda _: [write_request(many, 4, 1, "attacker")])
+    one = write_request(DescribeConfigsRequest(resources=[resource]), 4, 1, "")
+    name = f"{MANY:,} connections send {len(one)} bytes of DescribeConfigs at once"
+    yield Scenario(name, lambda _: [one], at_once(MANY))
     pipelined = write_request(ApiVersionsRequest(), 0, 1, "attacker") * 1_000
     name = f"{PIPELINING} clients pipeline ApiVersions, never read"
     yield Scenario(name, lambda _: [pipelined] * PIPELINING, never_reads)

@@ -11,13 +11,18 @@ from unittest.mock import Mock
 
 import psutil
 import pytest
+from mockraft.brokers.apis.registry import APIS as BROKER_APIS
+from mockraft.kafka.child_process import free_port
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka_api.effects import NEW, AwaitSent, PauseReading, Share
 from mockraft.kafka_api.listener import BURST_BYTES_MAX, DEAR_US
 from mockraft.kafka_api.turns import ITERATION_MS, UNREAD_BYTES_MAX, Turns
 from mockraft.kafka_configs import config_responses
+from mockraft.server.admin.app import create_app
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
+from mockraft.server.double import Double
+from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys
 from mockraft.wire.connection import (
     HEADER_TAGS_MAX,
@@ -70,7 +75,7 @@ FILLINGS = [
     for filling in fillings(api_keys.name(api.api_key), version)
 ]
 ELEMENTS = 200
-MANY = 200
+MANY = budget(40, 200)
 """Connections that send a request at once."""
 WAIT_MS_MAX = 2_000
 """Of the controller's CPU while a heartbeat waits; benchmarks/fairness.py measures latencies, on a quiet machine."""
@@ -385,22 +390,53 @@ def short_and_dear(apis: Mapping[int, Any]) -> dict[str, list[bytes]]:
     frames: dict[str, list[bytes]] = {}
     for api in apis.values():
         name = api_keys.name(api.api_key)
-        shortest = [api.request().write(api.max_version) and write_request(api.request(), api.max_version, 1, "a")]
         filled = [each.frame(BURST_BYTES_MAX - 64) for each in fillings(name, api.max_version)]
-        frames[name] = [*shortest, *filled]
+        frames[name] = [write_request(api.request(), api.max_version, 1, "a"), *filled]
     resource = DescribeConfigsResource(resource_type=4, resource_name="3000", configuration_keys=None)
-    dear = DescribeConfigsRequest(resources=[resource] * 33, include_synonyms=True, include_documentation=True)
+    dear = DescribeConfigsRequest(resources=[resource] * budget(4, 33), include_synonyms=True)
     frames["DescribeConfigs"] = [write_request(dear, 4, 1, "a")]
     return frames
 
 
-@pytest.mark.parametrize("name", budget(["DescribeConfigs"], sorted(short_and_dear(OFFERED))))
-def test_heartbeats_go_on_while_many_send_short_requests_at_once(
-    controller_process: MockraftController, name: str
-) -> None:
-    frames = short_and_dear(OFFERED)[name]
-    clients = at_once(MANY // len(frames))
-    check_attack(controller_process, frames, MEMORY_MIB_MAX, client=clients, rounds=1)
+def reads_over_http() -> dict[str, list[bytes]]:
+    """Return the reads of the HTTP API that need no parameters."""
+    paths = create_app(Double(dict, Script())).openapi()["paths"]
+    found = [path for path, operations in paths.items() if "get" in operations and "{" not in path]
+    request = "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    return {path: [request.format(path).encode()] for path in found if not path.endswith("/stream")}
+
+
+MANY_AT_ONCE = {
+    "controller": short_and_dear(OFFERED),
+    "broker": short_and_dear(BROKER_APIS),
+    "HTTP": reads_over_http(),
+}
+"""By server and API, requests that each of many connections sends at once."""
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A process with a controller, a broker and the HTTP API, and the address of each."""
+    broker_port, admin_port = free_port(), free_port()
+    options = ["--brokers", "1", "--brokers-port", str(broker_port), "--admin-port", str(admin_port)]
+    folder = tmp_path_factory.mktemp("whole")
+    process = MockraftController(folder, "AAAAAAAAAAAAAAAAAAAAAQ", options=options, keep_data=False)
+    process.start()
+    process.wait_until_running()
+    assert process.wait_for_log("serves clients", 20)
+    ports = {"controller": process.port, "broker": broker_port, "HTTP": admin_port}
+    yield process, {server: (process.host, port) for server, port in ports.items()}
+    process.kill()
+
+
+@pytest.mark.parametrize("server", MANY_AT_ONCE)
+def test_heartbeats_go_on_while_many_connections_send_dear_requests_at_once(addresses: Any, server: str) -> None:
+    process, address_of = addresses
+    chosen = {"controller": ["DescribeConfigs"], "broker": ["Metadata"], "HTTP": ["/v1/state"]}[server]
+    for name in budget(chosen, sorted(MANY_AT_ONCE[server])):
+        frames = MANY_AT_ONCE[server][name]
+        clients = at_once(MANY // len(frames))
+        check_attack(process, frames, MEMORY_MIB_MAX, client=clients, rounds=1, attacked=address_of[server])
 
 
 def test_heartbeats_go_on_while_forty_clients_pipeline_and_never_read(controller_process: MockraftController) -> None:
@@ -461,12 +497,13 @@ def check_attack(
     beats: int = 3,
     log_in: Any = lambda _: None,
     rounds: int = 3,
+    attacked: tuple[str, int] | None = None,
 ) -> None:
     """Compare a broker's heartbeats and the controller's memory with their bounds, over some rounds of the clients."""
     address = process.host, process.port
     broker = GoodBroker(address, registration_request(process.cluster_id, next(BROKER_IDS)), log_in)
     peak_mib, taken = peak_memory(process.pid), psutil.Process(process.pid)
-    with Attack(address, frames, client) as attack:
+    with Attack(attacked or address, frames, client) as attack:
         sent = itertools.count()
         waits = broker.beat_until(
             lambda: next(sent) >= beats and (client is never_reads or attack.rounds >= rounds),

@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 
 from mockraft.wire import error_codes
 from mockraft.wire.connection import FrameReader
+from mockraft.wire.errors import WireError
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 
@@ -136,11 +137,12 @@ def at_once(connections: int) -> Client:
                     cast(socket.socket, each.fileobj).sendall(frames)
             while selector.get_map() and not stopped.is_set():
                 for each, _ in selector.select(0.1):
-                    data = b""
-                    with contextlib.suppress(OSError):
-                        data = cast(socket.socket, each.fileobj).recv(_READ_BYTES)
+                    data, frames_read = b"", []
                     # What is no frame, as of HTTP, ends with its connection.
-                    if not data or (each.data.failure is None and each.data.receive_data(data)):
+                    with contextlib.suppress(OSError, WireError):
+                        data = cast(socket.socket, each.fileobj).recv(_READ_BYTES)
+                        frames_read = each.data.receive_data(data)
+                    if not data or frames_read:
                         selector.unregister(each.fileobj)
 
     return attack
