@@ -64,12 +64,13 @@ def test_no_stub_breaks_the_node_or_keeps_an_exchange_from_the_journal(
             node.connected(1 + gone, "127.0.0.1:50000", now_ms)
     for _ in range(240):  # six requests, one after the other, of at most three delays of 600 ms each
         now_ms += 50
-        effects = node.tick(now_ms)
+        effects = [*node.tick(now_ms), *node.sent(1 + gone, now_ms)]
         assert all(effect.data for effect in effects if isinstance(effect, Send))
     node.script.stubs.reset()
-    for _ in range(4):
+    for _ in range(10):
         now_ms += 50
         node.tick(now_ms)
+        node.sent(1 + gone, now_ms)
     assert node.parked == 0
     noted = [each for each in node.journal.exchanges() if "until released" not in (each.reason or "")]
     lost = sum(bool(each.reason) for each in node.journal.closed()) and len(asked)
