@@ -15,7 +15,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol, cast
 
 from mockraft.kafka_api.api import NEVER_MS
@@ -34,7 +34,7 @@ from mockraft.kafka_api.effects import (
 )
 from mockraft.kafka_api.listening import BACKLOG
 from mockraft.kafka_api.tls import TlsError, TlsSession
-from mockraft.kafka_api.turns import turns_of
+from mockraft.kafka_api.turns import Turns, turns_of
 
 logger = logging.getLogger(__name__)
 
@@ -178,10 +178,14 @@ class Shell:
         self._effects_ms = 0
         """Time since which the first of them waits."""
 
+    @cached_property
+    def turns(self) -> Turns:
+        """The turns of the running event loop."""
+        return turns_of(asyncio.get_running_loop())
+
     def begin(self) -> None:
         """Accept connections, and start ticking."""
         self.loop = asyncio.get_running_loop()
-        self.turns = turns_of(self.loop)
         self._is_shut = False
         self._arm(self.clock.now_ms())
         self._sweep_idle()
