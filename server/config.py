@@ -87,11 +87,7 @@ class ControllerConfig:
         group="Test setup",
         help="A saved state, or a snapshot (.checkpoint) of Kafka's metadata log, that a new log begins with.",
     )
-    seed: int | None = option(
-        None,
-        group="Cluster",
-        help="Seed of everything random, for runs that repeat.",
-    )
+    seed: int | None = option(None, group="Cluster", help="Seed of everything random, for runs that repeat.")
 
     metadata_version: int = option(
         0,

@@ -16,35 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
 
 from mockraft.files.private_files import opener, write_private
 from mockraft.kafka_api.clock import Clock, VirtualClock
-from mockraft.kafka_api.journal import (
-    Exchange,
-    Journal,
-    VerificationError,
-    matching,
-    merged,
-    verify,
-    write_pcapng,
-)
+from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, matching, merged, verify, write_pcapng
 from mockraft.kafka_api.listener import AnyListener, Observed
 from mockraft.kafka_api.shell import Shell
 from mockraft.releases import DEFAULT, release
-from mockraft.server.complaints import (
-    Complaint,
-    complain,
-    failures,
-    unexpected_requests,
-    unfired_faults,
-    unused_stubs,
-)
+from mockraft.server.complaints import Complaint, complain, failures, unexpected_requests, unfired_faults, unused_stubs
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
 from mockraft.server.request_types import finds_requests, verifies_requests, waits_for_requests
-from mockraft.server.running import (
-    NothingRunsError,
-    RunningController,
-    most_advanced,
-    quorum_failure,
-)
+from mockraft.server.running import NothingRunsError, RunningController, most_advanced, quorum_failure
 from mockraft.server.scripted import ScriptedRequests
 from mockraft.server.state.state import State
 from mockraft.server.stubs.match import Match

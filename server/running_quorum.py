@@ -46,11 +46,7 @@ class RunningQuorum:
     """
 
     def __init__(
-        self,
-        configs: dict[int, ControllerConfig],
-        clock: Clock,
-        rng: random.Random,
-        script: Script | None = None,
+        self, configs: dict[int, ControllerConfig], clock: Clock, rng: random.Random, script: Script | None = None
     ) -> None:
         self.configs = configs
         self.shared_script = script or Script()

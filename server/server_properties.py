@@ -57,10 +57,7 @@ def check(properties: Mapping[str, str], of: Release, fields: Iterable[Field[obj
 
 
 def fields_and_others(
-    properties: Mapping[str, str],
-    of: Release,
-    fields: Iterable[Field[object]],
-    option_name: Callable[[str], str] = str,
+    properties: Mapping[str, str], of: Release, fields: Iterable[Field[object]], option_name: Callable[[str], str] = str
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return those of the fields of `ControllerConfig` that these properties set, and the properties without a field.
 

@@ -228,12 +228,7 @@ class Recording(TrafficRecorder):
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        bytes_max: int | None = None,
-        kept: Filter | None = None,
-        show_secrets: bool = False,
+        self, path: Path, *, bytes_max: int | None = None, kept: Filter | None = None, show_secrets: bool = False
     ) -> None:
         super().__init__(kept)
         self.path = path

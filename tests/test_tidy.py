@@ -276,14 +276,7 @@ def test_vendored_specs_are_byte_for_byte_json_of_their_release() -> None:
 
 
 def test_randomness_is_an_argument_wherever_the_same_inputs_give_the_same_bytes() -> None:
-    pure = (
-        "wire",
-        "kafka_api",
-        "server/apis",
-        "server/controller",
-        "server/raft",
-        "brokers/apis",
-    )
+    pure = ("wire", "kafka_api", "server/apis", "server/controller", "server/raft", "brokers/apis")
     drawing = []
     for path in BY_HAND:
         if str(path.relative_to(ROOT)).startswith(pure):

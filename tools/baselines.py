@@ -42,12 +42,7 @@ def main() -> None:
 
 def write(found: Run, path: Path) -> None:
     """Write a run in a short form: one line per case, without times and details."""
-    head = {
-        "target": path.stem,
-        "cluster_id": "",
-        "metadata_version": found.metadata_version,
-        "release": found.release,
-    }
+    head = {"target": path.stem, "cluster_id": "", "metadata_version": found.metadata_version, "release": found.release}
     verdicts = [{key: tree[key] for key in KEPT if tree[key]} for tree in map(asdict, found.verdicts)]
     lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in verdicts)
     path.write_text(f'{json.dumps(head)[:-1]}, "verdicts": [\n{lines}\n]}}\n', encoding="utf-8")

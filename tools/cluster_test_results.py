@@ -35,7 +35,7 @@ _ROOT = Path(__file__).parents[1]
 PAGE = _ROOT / "docs" / "evidence" / "kafkas-own-tests-results.md"
 _TIMEOUT_S = 1800
 _BOUND_BY_READING = {
-    "org.apache.kafka.api.EndToEndClusterIdTest": "reads the controller's metrics reporter, an object of its JVM",
+    "org.apache.kafka.api.EndToEndClusterIdTest": "reads the controller's metrics reporter, an object of its JVM"
 }
 """Classes all of whose failures have this reason, which their errors do not tell."""
 

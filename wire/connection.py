@@ -261,10 +261,7 @@ def write_request(message: Message, api_version: int, correlation_id: int, clien
         header = b"%b%b\0" % (_HEADER.pack(api_key, api_version, correlation_id, len(name)), name)
     else:
         header = RequestHeader(
-            request_api_key=api_key,
-            request_api_version=api_version,
-            correlation_id=correlation_id,
-            client_id=client_id,
+            request_api_key=api_key, request_api_version=api_version, correlation_id=correlation_id, client_id=client_id
         ).write(2 if is_flexible else 1)
     body = message.write(api_version)
     return b"".join((_LENGTH.pack(len(header) + len(body)), header, body))

@@ -154,12 +154,7 @@ def decoded(cls: type[S]) -> type[S]:
     This saves one call per object, which is most of the cost of a small struct.
     """
     name = cls.__name__
-    body = {
-        "__slots__": (),
-        "__init__": object.__init__,
-        "__module__": cls.__module__,
-        "__qualname__": "_" + name,
-    }
+    body = {"__slots__": (), "__init__": object.__init__, "__module__": cls.__module__, "__qualname__": "_" + name}
     return type(name, (cls,), body)
 
 

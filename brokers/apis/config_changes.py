@@ -18,12 +18,7 @@ from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceTyp
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import Operation, parse
-from mockraft.kafka_configs.dynamic_configs import (
-    is_by_listener_only,
-    is_per_broker,
-    key_of,
-    usable,
-)
+from mockraft.kafka_configs.dynamic_configs import is_by_listener_only, is_per_broker, key_of, usable
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import parse_integer, split
 from mockraft.wire.messages import alter_configs_request as legacy

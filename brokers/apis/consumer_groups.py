@@ -123,10 +123,7 @@ def _join_consumers(
         return _join_refused(error_codes.MEMBER_ID_REQUIRED, joining.member_id, ctx.api_version)
     joined, waiting = classic_members.join(group, joining, ctx.now_ms, is_new=not request.member_id)
     response = JoinGroupResponse(
-        generation_id=joined.epoch,
-        protocol_type=CONSUMER,
-        protocol_name=joined.protocol,
-        member_id=joined.member_id,
+        generation_id=joined.epoch, protocol_type=CONSUMER, protocol_name=joined.protocol, member_id=joined.member_id
     )
     return waiting.answer(lambda _: response, lambda refused: _join_refused(refused.error_code, "", ctx.api_version))
 

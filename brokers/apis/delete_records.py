@@ -12,10 +12,7 @@ from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest
-from mockraft.wire.messages.delete_records_response import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsResponse,
-)
+from mockraft.wire.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsResponse
 from mockraft.wire.topic_names import INTERNAL
 
 HIGH_WATERMARK = -1

@@ -23,11 +23,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
 from mockraft.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
-from mockraft.wire.messages.describe_groups_response import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsResponse,
-)
+from mockraft.wire.messages.describe_groups_response import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from mockraft.wire.messages.list_groups_request import ListGroupsRequest
 from mockraft.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from mockraft.wire.messages.offset_delete_request import OffsetDeleteRequest

@@ -17,10 +17,7 @@ from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
-from mockraft.wire.messages.list_offsets_response import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-)
+from mockraft.wire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 TIERED = (-5, -6)
@@ -58,9 +55,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
 
 
 error = error_for_each(
-    ListOffsetsResponse,
-    Items("topics", "topics", ("name",)),
-    Items("partitions", "partitions", ("partition_index",)),
+    ListOffsetsResponse, Items("topics", "topics", ("name",)), Items("partitions", "partitions", ("partition_index",))
 )
 
 

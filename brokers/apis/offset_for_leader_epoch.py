@@ -9,9 +9,7 @@ from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceTyp
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
-from mockraft.wire.messages.offset_for_leader_epoch_response import (
-    OffsetForLeaderEpochResponse,
-)
+from mockraft.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
 
 def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetForLeaderEpochResponse:

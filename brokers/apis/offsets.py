@@ -17,10 +17,7 @@ from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import utf16_length
 from mockraft.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
-from mockraft.wire.messages.offset_commit_response import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-)
+from mockraft.wire.messages.offset_commit_response import OffsetCommitResponse, OffsetCommitResponsePartition
 from mockraft.wire.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -160,9 +157,7 @@ def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stab
     )
 
 
-def _by_name(
-    topics: Sequence[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None,
-) -> _Named:
+def _by_name(topics: Sequence[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None) -> _Named:
     return None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
 
 

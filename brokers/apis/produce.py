@@ -135,12 +135,7 @@ def _append(
             raise LogError(error_codes.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {known.name}")
         hosted = ctx.broker.replicas.find(key)
         answer.log_start_offset = hosted.log.start_offset
-        appended = hosted.append(
-            records,
-            acks,
-            ctx.now_ms,
-            is_verified=verified.is_verified(hosted),
-        )
+        appended = hosted.append(records, acks, ctx.now_ms, is_verified=verified.is_verified(hosted))
     except LogError as refused:
         answer.error_code = refused.error_code
         answer.error_message = str(refused) or error_codes.message(refused.error_code)
@@ -193,9 +188,7 @@ def _finish(request: ProduceRequest, ctx: RequestContext, response: ProduceRespo
 
 
 def _add_leaders(
-    response: ProduceResponse,
-    ctx: RequestContext,
-    failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]],
+    response: ProduceResponse, ctx: RequestContext, failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]]
 ) -> None:
     leaders = set()
     for topic, answered in failed:

@@ -17,12 +17,7 @@ from mockraft.brokers.log_dirs.batch_headers import read_headers
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition, Read, ReadBy
 from mockraft.brokers.partitions.partition import NO_EPOCH
-from mockraft.brokers.shares.share_partition import (
-    AcknowledgedRange,
-    Acknowledgement,
-    SharePartition,
-    Wanted,
-)
+from mockraft.brokers.shares.share_partition import AcknowledgedRange, Acknowledgement, SharePartition, Wanted
 from mockraft.brokers.shares.shares import ShareSession
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.wire import error_codes

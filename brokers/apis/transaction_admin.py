@@ -24,10 +24,7 @@ from mockraft.wire.messages.describe_producers_response import (
     TopicResponse,
 )
 from mockraft.wire.messages.describe_transactions_request import DescribeTransactionsRequest
-from mockraft.wire.messages.describe_transactions_response import (
-    DescribeTransactionsResponse,
-    TopicData,
-)
+from mockraft.wire.messages.describe_transactions_response import DescribeTransactionsResponse, TopicData
 from mockraft.wire.messages.describe_transactions_response import TransactionState as DescribedTransaction
 from mockraft.wire.messages.list_transactions_request import ListTransactionsRequest
 from mockraft.wire.messages.list_transactions_response import ListTransactionsResponse
@@ -123,9 +120,7 @@ def _producers(topic: TopicRequest, index: int, ctx: RequestContext) -> Partitio
         producers = hosted.producers
     except LogError as refused:
         return PartitionResponse(
-            partition_index=index,
-            error_code=refused.error_code,
-            error_message=error_codes.message(refused.error_code),
+            partition_index=index, error_code=refused.error_code, error_message=error_codes.message(refused.error_code)
         )
     return PartitionResponse(
         partition_index=index,
@@ -160,10 +155,7 @@ _producers_error = error_for_each(
 APIS: Final[tuple[AnyApi, ...]] = (
     Api(DescribeTransactionsRequest, DescribeTransactionsResponse, describe, _describe_error),
     Api(
-        ListTransactionsRequest,
-        ListTransactionsResponse,
-        list_transactions,
-        error_code_only(ListTransactionsResponse),
+        ListTransactionsRequest, ListTransactionsResponse, list_transactions, error_code_only(ListTransactionsResponse)
     ),
     Api(DescribeProducersRequest, DescribeProducersResponse, describe_producers, _producers_error),
 )

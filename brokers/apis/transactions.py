@@ -11,21 +11,8 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from mockraft.brokers.apis.api import (
-    READ_GROUP,
-    WRITE_TRANSACTIONAL_ID,
-    AnyApi,
-    Api,
-    ApiError,
-    Parked,
-    RequestContext,
-)
-from mockraft.brokers.coordinators.transaction import (
-    NO_PRODUCER_ID,
-    Producer,
-    TopicPartition,
-    Transaction,
-)
+from mockraft.brokers.apis.api import READ_GROUP, WRITE_TRANSACTIONAL_ID, AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.coordinators.transaction import NO_PRODUCER_ID, Producer, TopicPartition, Transaction
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.partitions.partition import NO_EPOCH
 from mockraft.kafka_api.api import NEVER_MS
@@ -224,9 +211,7 @@ def _topic_results(errors: Mapping[TopicPartition, int]) -> list[AddPartitionsTo
 
 
 def _answered(
-    ctx: RequestContext,
-    begin: Callable[[], Waiting[T]],
-    respond: Callable[[T], ResponseT],
+    ctx: RequestContext, begin: Callable[[], Waiting[T]], respond: Callable[[T], ResponseT]
 ) -> ResponseT | Parked[ResponseT]:
     """Return the response of the coordinator, at once or later, with errors that the client's version knows."""
 

@@ -22,10 +22,7 @@ from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
-from mockraft.wire.messages.txn_offset_commit_response import (
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-)
+from mockraft.wire.messages.txn_offset_commit_response import TxnOffsetCommitResponse, TxnOffsetCommitResponsePartition
 from mockraft.wire.topic_names import GROUP_METADATA
 
 TOPIC_IDS_FROM: Final = 6

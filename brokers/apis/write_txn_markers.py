@@ -14,10 +14,7 @@ from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceTyp
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
-from mockraft.wire.messages.write_txn_markers_response import (
-    WritableTxnMarkerPartitionResult,
-    WriteTxnMarkersResponse,
-)
+from mockraft.wire.messages.write_txn_markers_response import WritableTxnMarkerPartitionResult, WriteTxnMarkersResponse
 from mockraft.wire.topic_names import GROUP_METADATA
 
 

@@ -107,12 +107,7 @@ class StateLog:
     """The partitions of an internal topic on this broker. `changed` is called after appends have results."""
 
     def __init__(
-        self,
-        core: Core,
-        replicas: Replicas,
-        topic: StateTopic,
-        state: State,
-        changed: Callable[[], None],
+        self, core: Core, replicas: Replicas, topic: StateTopic, state: State, changed: Callable[[], None]
     ) -> None:
         assert core.image is not None
         self.topic = topic.name

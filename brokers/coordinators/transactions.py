@@ -154,11 +154,7 @@ class TransactionCoordinator:
         return waiting
 
     def _end(
-        self,
-        transactional_id: str,
-        request: EndOfTransaction,
-        waiting: Waiting[Transaction],
-        new_id: int | None,
+        self, transactional_id: str, request: EndOfTransaction, waiting: Waiting[Transaction], new_id: int | None
     ) -> None:
         entry = self._entry(transactional_id)
         try:

@@ -25,11 +25,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError, WireError
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from mockraft.wire.messages.fetch_response import FetchResponse, PartitionData
-from mockraft.wire.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from mockraft.wire.messages.list_offsets_response import ListOffsetsResponse
 
 if TYPE_CHECKING:

@@ -90,12 +90,7 @@ class HostedPartition:
     """
 
     def __init__(
-        self,
-        key: ReplicaKey,
-        topic: str,
-        state: Partition,
-        settings: Callable[[], TopicSettings],
-        host: PartitionHost,
+        self, key: ReplicaKey, topic: str, state: Partition, settings: Callable[[], TopicSettings], host: PartitionHost
     ) -> None:
         self.key = key
         self.topic = topic

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.partitions.partition import CommittedIsr, IsrChange
 from mockraft.wire import error_codes
-from mockraft.wire.messages.alter_partition_request import (
-    AlterPartitionRequest,
-    BrokerState,
-    PartitionData,
-    TopicData,
-)
+from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 
 if TYPE_CHECKING:
     from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
@@ -65,9 +60,7 @@ class IsrChanges:
         topics: dict[bytes, list[PartitionData]] = {}
         for (topic_id, partition), (change, _) in self._in_flight.items():
             data = PartitionData(
-                partition_index=partition,
-                leader_epoch=change.leader_epoch,
-                partition_epoch=change.partition_epoch,
+                partition_index=partition, leader_epoch=change.leader_epoch, partition_epoch=change.partition_epoch
             )
             if version >= 3:
                 data.new_isr_with_epochs = [

@@ -58,10 +58,7 @@ class Shell:
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        links: Callable[[Callable[[Event], None]], Links],
-        clock: Clock = REAL_CLOCK,
+        self, kernel: Kernel, links: Callable[[Callable[[Event], None]], Links], clock: Clock = REAL_CLOCK
     ) -> None:
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()

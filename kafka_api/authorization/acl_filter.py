@@ -7,13 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
 from mockraft.kafka_api.authorization.acl_index import AccessControlEntry
-from mockraft.kafka_api.authorization.acl_types import (
-    WILDCARD,
-    AclOperation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from mockraft.kafka_api.authorization.acl_types import WILDCARD, AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Query, Request
 from mockraft.server.admin.problems import ProblemError
@@ -20,14 +20,14 @@ async def _stopping(request: Request) -> asyncio.Event:
     return stopping
 
 
-async def _streams(request: Request) -> set[asyncio.Task[Any]]:
-    streams: set[asyncio.Task[Any]] = request.app.state.streams
+async def _streams(request: Request) -> set[asyncio.Task[object]]:
+    streams: set[asyncio.Task[object]] = request.app.state.streams
     return streams
 
 
 TheDouble = Annotated[Double, Depends(_double)]
 Stopping = Annotated[asyncio.Event, Depends(_stopping)]
-Streams = Annotated[set[asyncio.Task[Any]], Depends(_streams)]
+Streams = Annotated[set[asyncio.Task[object]], Depends(_streams)]
 
 
 async def _node(

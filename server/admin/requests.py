@@ -303,7 +303,9 @@ async def stream_requests(selection: Selected, stopping: Stopping, streams: Stre
     return StreamingResponse(_events(selection, stopping, streams), media_type="text/event-stream")
 
 
-async def _events(selection: Selection, stopping: asyncio.Event, streams: set[asyncio.Task[Any]]) -> AsyncIterator[str]:
+async def _events(
+    selection: Selection, stopping: asyncio.Event, streams: set[asyncio.Task[object]]
+) -> AsyncIterator[str]:
     double = selection.double
     if (task := asyncio.current_task()) is not None:
         streams.add(task)

@@ -62,9 +62,4 @@ def _versions(api_key: int, api: AnyApi) -> ApiVersion:
     return ApiVersion(api_key=api_key, min_version=api.min_version, max_version=api.max_version)
 
 
-API = Api(
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    handle,
-    active_only=False,
-)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, active_only=False)

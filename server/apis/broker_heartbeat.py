@@ -16,15 +16,8 @@ def handle(request: BrokerHeartbeatRequest, ctx: RequestContext, controller: Con
     """Return the broker's new state. ApiError STALE_BROKER_EPOCH."""
     reply = receive_heartbeat(controller, request, ctx.now_ms)
     return BrokerHeartbeatResponse(
-        is_caught_up=reply.is_caught_up,
-        is_fenced=reply.state.is_fenced,
-        should_shut_down=reply.state.should_shut_down,
+        is_caught_up=reply.is_caught_up, is_fenced=reply.state.is_fenced, should_shut_down=reply.state.should_shut_down
     )
 
 
-API = Api(
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    handle,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, handle, operation=AclOperation.CLUSTER_ACTION)

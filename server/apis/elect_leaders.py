@@ -11,11 +11,7 @@ from mockraft.server.controller.result import ApiError, error_fields
 from mockraft.server.controller.topics.leader_elections import Elections, elect_leaders
 from mockraft.wire import error_codes
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
-from mockraft.wire.messages.elect_leaders_response import (
-    ElectLeadersResponse,
-    PartitionResult,
-    ReplicaElectionResult,
-)
+from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 
 
 def handle(request: ElectLeadersRequest, ctx: RequestContext, controller: Controller) -> ElectLeadersResponse:

@@ -133,10 +133,4 @@ def _response(data: PartitionData, ctx: RequestContext, controller: Controller) 
     return FetchResponse(responses=[topic], node_endpoints=endpoints)
 
 
-API = Api(
-    FetchRequest,
-    FetchResponse,
-    handle,
-    active_only=False,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(FetchRequest, FetchResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION)

@@ -17,9 +17,5 @@ def handle(
 
 
 API = Api(
-    UnregisterControllerRequest,
-    UnregisterControllerResponse,
-    handle,
-    forwardable=True,
-    operation=AclOperation.ALTER,
+    UnregisterControllerRequest, UnregisterControllerResponse, handle, forwardable=True, operation=AclOperation.ALTER
 )

@@ -92,7 +92,7 @@ def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
             max(1, config.session_timeout_ms // _STALE_CHECKS_PER_SESSION),
             fence_one_stale_broker,
             is_unfinished=lambda controller: controller.fenced_in_steps is not None,
-        ),
+        )
     ]
     if config.metadata_max_idle_interval_ms > 0:
         tasks.append(PeriodicTask("no-op record", config.metadata_max_idle_interval_ms, write_no_op))

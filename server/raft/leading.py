@@ -44,13 +44,7 @@ class Leading:
     """
 
     def __init__(
-        self,
-        local: VoterNode,
-        voters: VoterSet,
-        epoch_start_offset: int,
-        now_ms: int,
-        *,
-        fetch_timeout_ms: int,
+        self, local: VoterNode, voters: VoterSet, epoch_start_offset: int, now_ms: int, *, fetch_timeout_ms: int
     ) -> None:
         self.local = local
         self.epoch_start_offset = epoch_start_offset

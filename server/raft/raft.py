@@ -237,11 +237,7 @@ class Raft(QuorumState):
         if not self.votes.is_rejected:
             version_min = messages.PRE_VOTE_VERSION if self.role is Role.PROSPECTIVE else 0
             self._send_to_voters(
-                self.votes.unrecorded,
-                lambda voter: messages.vote_for(self, voter),
-                answers.vote,
-                now_ms,
-                version_min,
+                self.votes.unrecorded, lambda voter: messages.vote_for(self, voter), answers.vote, now_ms, version_min
             )
             self._wait(self.requests.next_ms(now_ms))
         self._wait(self.deadline_ms)
@@ -310,13 +306,7 @@ class Raft(QuorumState):
             if following.snapshot_id is not None:
                 self._send(Target(*leader), messages.fetch_rest_of_snapshot(self), answers.fetch_snapshot, now_ms)
             else:
-                self._send(
-                    Target(*leader),
-                    messages.fetch_log(self),
-                    answers.fetch,
-                    now_ms,
-                    messages.TOPIC_ID_VERSION,
-                )
+                self._send(Target(*leader), messages.fetch_log(self), answers.fetch, now_ms, messages.TOPIC_ID_VERSION)
         self._wait(self.requests.next_ms(now_ms))
 
     def _fetch_from_any(self, now_ms: int) -> None:

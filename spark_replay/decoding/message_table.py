@@ -21,11 +21,7 @@ KEPT = [name for name in MESSAGES.names if name not in ("api_name", *FrameVerdic
 
 
 def decode_frames(
-    frames: pa.RecordBatch,
-    body: Literal["json", "none"] = "json",
-    *,
-    show_secrets: bool = False,
-    by_shape: bool = True,
+    frames: pa.RecordBatch, body: Literal["json", "none"] = "json", *, show_secrets: bool = False, by_shape: bool = True
 ) -> pa.RecordBatch:
     """Decode a batch of frames: `schemas.FRAMES` in, `schemas.MESSAGES` out, row for row.
 

@@ -13,12 +13,7 @@ import pyarrow as pa
 from mockraft.spark_replay.formats.file_events import CaptureError
 from mockraft.spark_replay.storage import Location, LocationError
 
-_COMPRESSIONS = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bz2",
-    b"\x04\x22\x4d\x18": "lz4",
-}
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 # Kafka traffic compresses 5 to 40 times; a decompression bomb thousands of times.
 _RATIO_MAX, _FREE_BYTES = 200, 1 << 30
 _PACKED_READ_BYTES = 1 << 16

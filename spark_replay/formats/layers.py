@@ -218,11 +218,7 @@ def _merged(parts: list[_Network]) -> _Network:
 
 
 def _tcp(
-    packets: PacketColumns,
-    network: _Network,
-    vlan: npt.NDArray[np.int32],
-    ports: tuple[int, ...],
-    events: FileEvents,
+    packets: PacketColumns, network: _Network, vlan: npt.NDArray[np.int32], ports: tuple[int, ...], events: FileEvents
 ) -> TcpColumns:
     index, start, length, addresses = network
     whole = _chosen(packets, index, _room(packets, index, start, 20), events, "cut_header", "TCP")

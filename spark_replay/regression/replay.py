@@ -177,11 +177,7 @@ class _Run:
     """The state of a running replay."""
 
     def __init__(
-        self,
-        known: Survey,
-        live: Live,
-        options: Options,
-        on_outcome: Callable[[ExchangeResult], None],
+        self, known: Survey, live: Live, options: Options, on_outcome: Callable[[ExchangeResult], None]
     ) -> None:
         self.known = known
         self.host, self.port, admin = live
@@ -338,11 +334,7 @@ class _Run:
         connection = self._connections.get(key)
         if connection is None or not connection.is_open:
             connection = self._connections[key] = await connect(
-                self.host,
-                self.port,
-                client_id=step.request.client_id,
-                handshake=False,
-                security=self.options.security,
+                self.host, self.port, client_id=step.request.client_id, handshake=False, security=self.options.security
             )
         connection.client_id = step.request.client_id
         return connection

@@ -29,10 +29,7 @@ OF_EXCHANGE = tuple(name for name in DIFFS.names if name not in _OF_DIFFERENCE)
 """The columns of DIFFS that name the exchange."""
 
 REPLAYED = pa.schema(
-    [
-        *REPLAY_RESULTS,
-        ("differences", pa.list_(pa.struct([DIFFS.field(name) for name in _OF_DIFFERENCE]))),
-    ]
+    [*REPLAY_RESULTS, ("differences", pa.list_(pa.struct([DIFFS.field(name) for name in _OF_DIFFERENCE])))]
 )
 """REPLAY_RESULTS with each row's DIFFS nested: a task returns both at once, since an exchange is sent only once."""
 

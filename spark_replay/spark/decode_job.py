@@ -67,10 +67,7 @@ def write_tables(
         "conn_events": lambda: tables.conn_events(spark, captures, partitions=partitions, **options.source),
         "file_events": lambda: tables.file_events(spark, captures, **options.source),
         "records": lambda: tables.records(
-            captured(),
-            topics=options.topics,
-            show_secrets=show_secrets,
-            record_bytes_max=options.record_bytes_max,
+            captured(), topics=options.topics, show_secrets=show_secrets, record_bytes_max=options.record_bytes_max
         ),
         "forwarded": lambda: tables.forwarded(captured(), show_secrets=show_secrets),
     }

@@ -46,13 +46,7 @@ _BYTES = {"packets": "payload", "frames": "frame"}
 _ENDS = {"runs": ("client", "server"), "packets": ("src", "dst"), "frames": ("client",)}
 _PORTS = ("client_port", "server_port", "sport", "dport")
 _HOSTS = ("client", "server", "src", "dst")
-_COMPARE = {
-    "=": pc.equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
+_COMPARE = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 # Fields of `Segments` that are not arrays with one entry per segment.
 _OF_THE_CHUNK = ("buffer", "file", "flows")
 
@@ -201,10 +195,7 @@ def checked_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def new_reassembler(options: SourceOptions, *, sorted_by_connection: bool = False) -> Reassembler:
     """Return a reassembler with the options' policies."""
     return Reassembler(
-        options.max_frame_bytes,
-        options.gap_policy,
-        options.snaplen_policy,
-        sorted_by_connection=sorted_by_connection,
+        options.max_frame_bytes, options.gap_policy, options.snaplen_policy, sorted_by_connection=sorted_by_connection
     )
 
 
@@ -242,10 +233,7 @@ _LEVELS: dict[str, Callable[[Split, SourceOptions, Sequence[Predicate]], Iterato
 
 
 def _segments(
-    split: Split,
-    options: SourceOptions,
-    predicates: Sequence[Predicate],
-    events: list[FileEvent] | None = None,
+    split: Split, options: SourceOptions, predicates: Sequence[Predicate], events: list[FileEvent] | None = None
 ) -> Iterator[Segments]:
     """Yield the split's segments, without those that options or predicates rule out."""
     hosts = [set(each) for each in (options.clients, _narrowest(_HOSTS, predicates)) if each]

@@ -223,9 +223,7 @@ def _with_marks(segments: Segments, used: _Used, side: Array, rows: _Rows, piece
     merged = [
         np.concatenate(pair)
         for pair in zip(
-            rows,
-            (side[index], (seq[index] + after) & _MASK, offset, none + 1, kind, none, none),
-            strict=True,
+            rows, (side[index], (seq[index] + after) & _MASK, offset, none + 1, kind, none, none), strict=True
         )
     ]
     more = (segment, none, none, none)

@@ -8,17 +8,7 @@ from typing import Any, NamedTuple
 Range = tuple[int, int]
 Row = tuple[Any, ...]
 
-SIZES = {
-    "bool": 1,
-    "int8": 1,
-    "int16": 2,
-    "uint16": 2,
-    "int32": 4,
-    "uint32": 4,
-    "int64": 8,
-    "float64": 8,
-    "uuid": 16,
-}
+SIZES = {"bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16}
 KINDS = (*SIZES, "string", "bytes", "struct")
 """Kinds of fields in the order of the C enumeration; `records` are bytes."""
 

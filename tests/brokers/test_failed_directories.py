@@ -123,9 +123,7 @@ async def test_unknown_directory_is_refused_with_the_existing_ones(cluster: Clus
         broker.slow_log_dir(bytes(16), 5)
 
 
-async def test_directory_failing_at_start_is_registered_and_then_reported_as_failed(
-    cluster: Cluster,
-) -> None:
+async def test_directory_failing_at_start_is_registered_and_then_reported_as_failed(cluster: Cluster) -> None:
     cluster.disks[1, PATHS[1]] = broken = FailingDisk(MemoryDisk(PATHS[1]))
     broken.fail()
     broker = await cluster.start()

@@ -53,10 +53,7 @@ async def test_broken_connection_is_reopened() -> None:
 
 
 async def test_frozen_broker_sends_no_heartbeat_until_thawed() -> None:
-    async with (
-        Controller(session_timeout_ms=400) as controller,
-        running(controller, **QUICK) as broker,
-    ):
+    async with Controller(session_timeout_ms=400) as controller, running(controller, **QUICK) as broker:
         broker.freeze()
         brokers = controller.running.controller.image.cluster.brokers
         await until(lambda: brokers[1].fenced)

@@ -167,20 +167,14 @@ def test_response_without_a_leader_is_fatal_at_first(observer: Observer) -> None
             record_batch.encode([b"\x01\x63\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1),
             "Could not deserialize metadata record",
         ),
-        (
-            record_batch.encode([b"\x00\x14\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1),
-            "frame version 0",
-        ),
+        (record_batch.encode([b"\x00\x14\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1), "frame version 0"),
         (
             record_batch.encode_control(
                 [(record_batch.control_key(6), b"\0\0\7")], base_offset=5, leader_epoch=1, timestamp_ms=1
             ),
             "control record",
         ),
-        (
-            record_batch.encode_control([(b"\0", b"")], base_offset=5, leader_epoch=1, timestamp_ms=1),
-            "control record",
-        ),
+        (record_batch.encode_control([(b"\0", b"")], base_offset=5, leader_epoch=1, timestamp_ms=1), "control record"),
     ],
     ids=["offset again", "older epoch", "unknown record", "unknown frame", "bad voters", "bad control key"],
 )

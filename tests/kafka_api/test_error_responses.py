@@ -107,11 +107,7 @@ FORMS: list[tuple[str, Any, Any]] = [
     ("ElectLeaders", {"topicPartitions": None}, {"errorCode": CODE}),
     ("BrokerHeartbeat", {}, {"errorCode": CODE}),
     ("AllocateProducerIds", {}, {"errorCode": CODE}),
-    (
-        "CreateDelegationToken",
-        {},
-        {"errorCode": CODE, "principalName": "ANONYMOUS", "expiryTimestampMs": -1},
-    ),
+    ("CreateDelegationToken", {}, {"errorCode": CODE, "principalName": "ANONYMOUS", "expiryTimestampMs": -1}),
     (
         "DescribeConfigs",
         {"resources": [{"resourceType": 2, "resourceName": "a"}]},
@@ -169,11 +165,7 @@ def test_a_failed_handler_is_answered_with_unknown_server_error_without_a_text()
 
 @each_row(
     ("form", "text"),
-    [
-        (error_code_only, ""),
-        (error_with_message, "no"),
-        (error_with_default_message, error_codes.message(CODE)),
-    ],
+    [(error_code_only, ""), (error_with_message, "no"), (error_with_default_message, error_codes.message(CODE))],
 )
 def test_forms_without_items(form: Any, text: str) -> None:
     response = form(UnregisterBrokerResponse)(UnregisterBrokerRequest(), CODE, "no")

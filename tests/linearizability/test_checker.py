@@ -85,10 +85,7 @@ NOT_LINEARIZABLE: dict[str, tuple[Model, list[Operation]]] = {
     "an acknowledged deletion is lost": (TopicName(), [create("a", 0, 1), delete("a", 2, 3), create(EXISTS, 4, 5)]),
     "another topic is deleted": (TopicName(), [create("a", 0, 1), delete("b", 2, 3)]),
     "a refusal without a reason": (TopicName(), [create(EXISTS, 0, 1), create("a", 2, 3)]),
-    "an unknown creation twice": (
-        TopicName(),
-        [create(UNKNOWN, 0, 1), delete("a", 2, 3), delete("b", 4, 5)],
-    ),
+    "an unknown creation twice": (TopicName(), [create(UNKNOWN, 0, 1), delete("a", 2, 3), delete("b", 4, 5)]),
     "a stale read": (ConfigList(), [put("1", 0, 1), put("2", 2, 3), read(4, 5, "1")]),
     "reads that go back": (ConfigList(), [put("1", 0, 1), put("2", 2, 9), read(3, 4, "2"), read(5, 6, "1")]),
     "a lost append": (ConfigList(), [append("1", 0, 1), append("2", 2, 3), read(4, 5, "2")]),

@@ -52,15 +52,7 @@ from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
 from tools.blocking_connection import BlockingConnection
 from tools.hostile.smallest_elements import Filling, fillings
-from tools.hostile.under_attack import (
-    TIMEOUT_S,
-    Attack,
-    GoodBroker,
-    at_once,
-    never_reads,
-    peak_memory,
-    sends_and_reads,
-)
+from tools.hostile.under_attack import TIMEOUT_S, Attack, GoodBroker, at_once, never_reads, peak_memory, sends_and_reads
 
 from ..budgets import budget, soak
 from ..conftest import registration_request
@@ -83,10 +75,7 @@ MEMORY_MIB_MAX = 400
 LARGEST_MEMORY_MIB_MAX = 2_048
 FRAME_BYTES = 8 << 20
 ATTACKS = budget(
-    (
-        "CreateTopics v7 topics, distinct names",
-        "AssignReplicasToDirs v0 directories.topics",
-    ),
+    ("CreateTopics v7 topics, distinct names", "AssignReplicasToDirs v0 directories.topics"),
     tuple(each.name for each in FILLINGS),
 )
 
@@ -406,11 +395,7 @@ def reads_over_http() -> dict[str, list[bytes]]:
     return {path: [request.format(path).encode()] for path in found if not path.endswith("/stream")}
 
 
-MANY_AT_ONCE = {
-    "controller": short_and_dear(OFFERED),
-    "broker": short_and_dear(BROKER_APIS),
-    "HTTP": reads_over_http(),
-}
+MANY_AT_ONCE = {"controller": short_and_dear(OFFERED), "broker": short_and_dear(BROKER_APIS), "HTTP": reads_over_http()}
 """By server and API, requests that each of many connections sends at once."""
 
 

@@ -39,7 +39,7 @@ def facts_of(kind: str, package: Artifact, folder: Path, capture: str) -> dict[s
     second = a_day_later(Path(capture), folder / "second.pcap")
     ring = ring_files(Path(capture), folder / "ring", 4)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")} | {
-        "PYSPARK_SUBMIT_ARGS": f"--jars {','.join(map(str, sorted(jars.glob('*.jar'))))} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--jars {','.join(map(str, sorted(jars.glob('*.jar'))))} pyspark-shell"
     }
     words = map(str, [sys.executable, JOB, kind, folder, capture, second, *ring])
     done = subprocess.run([*words], env=environment, cwd=folder, capture_output=True, text=True, check=False)

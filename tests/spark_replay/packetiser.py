@@ -167,8 +167,7 @@ def joined(segments: Iterable[Segment]) -> list[Segment]:
 def mixed(segments: Sequence[Segment], rng: Random, distance: int) -> list[Segment]:
     """Another order, each about `distance` from its place at most; SYNs stay where they are, times rise again."""
     keyed = sorted(
-        range(len(segments)),
-        key=lambda index: -1 if segments[index].flags & SYN else index + rng.random() * distance,
+        range(len(segments)), key=lambda index: -1 if segments[index].flags & SYN else index + rng.random() * distance
     )
     return timed([segments[index] for index in keyed])
 

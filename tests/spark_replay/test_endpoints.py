@@ -99,9 +99,7 @@ def read_through(snapshot: bytes, piece_bytes: int) -> bytes:
     got, size = b"", -1
     while len(got) != size:
         place = fetch_snapshot_request.PartitionSnapshot(
-            partition=0,
-            snapshot_id=fetch_snapshot_request.SnapshotId(end_offset=90, epoch=1),
-            position=len(got),
+            partition=0, snapshot_id=fetch_snapshot_request.SnapshotId(end_offset=90, epoch=1), position=len(got)
         )
         request = fetch_snapshot_request.FetchSnapshotRequest(
             topics=[fetch_snapshot_request.TopicSnapshot(partitions=[place])]

@@ -118,10 +118,7 @@ async def test_filter_records_some_apis_and_forwards_all(tmp_path: Path) -> None
     kept = Filter.parse(["BrokerRegistration,brokerheartbeat"])
     async with Controller() as controller, proxied(path, upstream_of(controller), kept=kept) as proxy:
         await run_a_broker(proxy.bootstrap, controller)
-    assert {each.api_key for each in read_exchanges(path)} == {
-        api_keys.BROKER_REGISTRATION,
-        api_keys.BROKER_HEARTBEAT,
-    }
+    assert {each.api_key for each in read_exchanges(path)} == {api_keys.BROKER_REGISTRATION, api_keys.BROKER_HEARTBEAT}
 
 
 async def test_limit_ends_recording_with_valid_file_but_not_traffic(tmp_path: Path) -> None:

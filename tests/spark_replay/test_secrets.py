@@ -35,9 +35,7 @@ TOKEN = messages.CreateDelegationTokenResponse(hmac=SECRET.encode(), token_id="s
 ALTERATION = alter.IncrementalAlterConfigsRequest(
     resources=[
         alter.AlterConfigsResource(
-            resource_type=4,
-            resource_name="1",
-            configs=[alter.AlterableConfig(name="ssl.key.password", value=SECRET)],
+            resource_type=4, resource_name="1", configs=[alter.AlterableConfig(name="ssl.key.password", value=SECRET)]
         )
     ]
 )

@@ -49,10 +49,7 @@ def test_options_are_read_in_any_case_with_units() -> None:
         ({"onError": "ignore"}, r"option onError: 'ignore' is not fail, quarantine or skip"),
         ({"timeFrom": "yesterday"}, r"option timeFrom: 'yesterday' is not a time"),
         ({"timeFrom": "20", "timeTo": "10"}, r"option timeTo: must be after timeFrom"),
-        (
-            {"level": "frames", "apiKeys": "Fetched"},
-            r"option apiKeys: 'Fetched' is not .*: Kafka has no API",
-        ),
+        ({"level": "frames", "apiKeys": "Fetched"}, r"option apiKeys: 'Fetched' is not .*: Kafka has no API"),
         ({"quietSeconds": "-1"}, r"option quietSeconds: '-1' is not"),
     ],
 )

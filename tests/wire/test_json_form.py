@@ -18,13 +18,7 @@ from mockraft.wire.records import RegisterBrokerRecord, ZkMigrationStateRecord
 from ..rows import each_row
 
 UUID = bytes(range(16))
-HEARTBEAT = {
-    "brokerId": 1,
-    "brokerEpoch": 9,
-    "currentMetadataOffset": 16,
-    "wantFence": True,
-    "wantShutDown": False,
-}
+HEARTBEAT = {"brokerId": 1, "brokerEpoch": 9, "currentMetadataOffset": 16, "wantFence": True, "wantShutDown": False}
 TOPIC: dict[str, Any] = {
     "name": "orders",
     "numPartitions": 3,

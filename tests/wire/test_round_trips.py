@@ -16,8 +16,7 @@ from .conftest import generated_class, random_body
 
 MANNERS = ("empty", "extreme", "plain", "mixed")
 RELAXED = settings(
-    max_examples=budget(40, 400),
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=budget(40, 400), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

@@ -65,10 +65,7 @@ class ClientCluster(KafkaCluster):
     def __init__(self, folder: Path, controller: ControllerKind, version: str, shape: Shape) -> None:
         properties = {**_PROPERTIES, **shape.properties}
         super().__init__(
-            folder,
-            controller=controller,
-            versions=(version,) * shape.brokers,
-            broker_properties=properties,
+            folder, controller=controller, versions=(version,) * shape.brokers, broker_properties=properties
         )
         if isinstance(self.controller, MockraftController):
             self.controller.options += ["--allow-everyone-if-no-acl-found", "--super-users", properties["super.users"]]

@@ -98,11 +98,7 @@ def verdict(test: str, controllers: Mapping[ControllerKind, Mapping[str, Kept]],
         return "a race"
     if len(outcomes) == 2:
         return "differs"
-    verdicts: dict[str, Verdict] = {
-        "passed": "passes on both",
-        "skipped": "skipped on both",
-        "failed": "fails on both",
-    }
+    verdicts: dict[str, Verdict] = {"passed": "passes on both", "skipped": "skipped on both", "failed": "fails on both"}
     return verdicts[outcomes.pop()]
 
 

@@ -5,13 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from mockraft.conformance.requests import complete
 
-from . import (
-    acl_requests,
-    broker_requests,
-    partition_requests,
-    setting_requests,
-    topic_requests,
-)
+from . import acl_requests, broker_requests, partition_requests, setting_requests, topic_requests
 from .drawn import DRAWINGS, Draw, Drawing
 from .known import is_known
 from .model import Model

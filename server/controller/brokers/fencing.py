@@ -119,9 +119,7 @@ def enter_controlled_shutdown(controller: "ControllerContext", broker_id: int) -
     if registration.in_controlled_shutdown or not controller.has(Behaviour.CONTROLLED_SHUTDOWN_STATE):
         return changes
     change = BrokerRegistrationChangeRecord(
-        broker_id=broker_id,
-        broker_epoch=registration.broker_epoch,
-        in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
+        broker_id=broker_id, broker_epoch=registration.broker_epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
     )
     return [RecordAt(change, _CONTROLLED_SHUTDOWN_VERSION), *changes]
 

@@ -67,9 +67,7 @@ def directories_cordoned(
     if known is not None and set(known) == set(cordoned_dirs):
         return []
     change = BrokerRegistrationChangeRecord(
-        broker_id=registration.broker_id,
-        broker_epoch=registration.broker_epoch,
-        cordoned_log_dirs=list(cordoned_dirs),
+        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, cordoned_log_dirs=list(cordoned_dirs)
     )
     return [RecordAt(change, _CORDONED_VERSION)]
 

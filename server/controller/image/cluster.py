@@ -69,9 +69,7 @@ def levels_of(features: Iterable[Any]) -> Levels:
     return tuple(map(_LEVELS, features))
 
 
-def kept_by_features(
-    function: Callable[[Levels, *OthersT], ResultT],
-) -> Callable[[Sequence[Any], *OthersT], ResultT]:
+def kept_by_features(function: Callable[[Levels, *OthersT], ResultT]) -> Callable[[Sequence[Any], *OthersT], ResultT]:
     """Decorate a function of levels: it takes a request's or record's features, and results for few are kept."""
     kept = lru_cache(SETS_KEPT)(function)
 

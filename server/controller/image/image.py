@@ -128,9 +128,7 @@ class Image:
                 client_quotas={key: dict(values) for key, values in settings.client_quotas.items()},
             ),
             security=SecurityImage(
-                scram=dict(security.scram),
-                acls=dict(security.acls),
-                delegation_tokens=dict(security.delegation_tokens),
+                scram=dict(security.scram), acls=dict(security.acls), delegation_tokens=dict(security.delegation_tokens)
             ),
         )
 

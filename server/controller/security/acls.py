@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.authorization.acl_filter import AclFilter
 from mockraft.kafka_api.authorization.acl_index import AccessControlEntry
-from mockraft.kafka_api.authorization.acl_types import (
-    AclOperation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from mockraft.kafka_api.authorization.acl_types import AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.kafka_api.authorization.host_ranges import is_range, parse_range
 from mockraft.releases import Behaviour
 from mockraft.server.controller.result import (

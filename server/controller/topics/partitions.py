@@ -6,12 +6,7 @@ Kafka's PartitionChangeBuilder and PartitionReassignmentReplicas; KIP-455, KIP-8
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from mockraft.server.controller.image.topics import (
-    NO_LEADER,
-    NO_LEADER_CHANGE,
-    RECOVERING,
-    Partition,
-)
+from mockraft.server.controller.image.topics import NO_LEADER, NO_LEADER_CHANGE, RECOVERING, Partition
 from mockraft.server.controller.topics.elections import Candidates, ElectionType, elect
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord

@@ -25,11 +25,7 @@ from mockraft.wire.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from mockraft.wire.messages.fetch_request import ReplicaState
-from mockraft.wire.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from mockraft.wire.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,

@@ -112,10 +112,7 @@ def test_groups_are_listed_with_their_states(cluster: Cluster) -> None:
     assert listed(cluster) == []
     member_id = join(cluster)
     commit(cluster, "simple")
-    assert listed(cluster) == [
-        ("g", "consumer", "CompletingRebalance", "classic"),
-        ("simple", "", "Empty", "classic"),
-    ]
+    assert listed(cluster) == [("g", "consumer", "CompletingRebalance", "classic"), ("simple", "", "Empty", "classic")]
     sync(cluster, member_id)
     assert listed(cluster, 4) == [("g", "consumer", "Stable", ""), ("simple", "", "Empty", "")]
     assert listed(cluster, 3) == [("g", "consumer", "", ""), ("simple", "", "", "")]

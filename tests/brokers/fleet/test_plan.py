@@ -167,16 +167,10 @@ def test_a_file_is_json_or_toml(tmp_path: Path) -> None:
         ({"steps": {}}, 'a script is one object with one list, {"steps": […]}'),
         ({"steps": [], "more": 1}, 'a script is one object with one list, {"steps": […]}'),
         ({"steps": [1]}, "steps[0] is no object"),
-        (
-            {"steps": [{"at_s": 1}]},
-            "steps[0].do is null; it can be kill, stop, rolling-restart, freeze",
-        ),
+        ({"steps": [{"at_s": 1}]}, "steps[0].do is null; it can be kill, stop, rolling-restart, freeze"),
         ({"steps": [{"do": "explode"}]}, 'steps[0].do is "explode"; it can be kill'),
         ({"steps": [{"do": ["kill"]}]}, 'steps[0].do is ["kill"]; it can be kill'),
-        (
-            {"steps": [{"do": "kill"}, {"do": "kill", "at_once": 1}]},
-            "steps[1].at_once is not for kill; that takes ",
-        ),
+        ({"steps": [{"do": "kill"}, {"do": "kill", "at_once": 1}]}, "steps[1].at_once is not for kill; that takes "),
         ({"steps": [{"do": "kill", "count": 1, "percent": 1}]}, "steps[0] has count and percent; give one of them"),
         ({"steps": [{"do": "kill", "percent": 101}]}, "steps[0].percent is at most 100"),
         ({"steps": [{"do": "kill", "percent": True}]}, "steps[0].percent is a number from 0 on"),

@@ -283,12 +283,7 @@ class LogMachine(RuleBasedStateMachine):
     def _open(self, *, was_closed: bool) -> None:
         self.log.close()
         self.log = ReplicaLog(
-            self.disk,
-            "t-0",
-            self.config,
-            start_offset=self.start,
-            recovery_point=self.flushed,
-            was_closed=was_closed,
+            self.disk, "t-0", self.config, start_offset=self.start, recovery_point=self.flushed, was_closed=was_closed
         )
 
     def _note(self, data: bytes) -> None:

@@ -68,10 +68,7 @@ def test_the_size_of_each_batch_counts_alone() -> None:
 
 def test_an_empty_range_of_offsets_is_refused() -> None:
     empty = changed(batch(b"a"), ">i", 23, -1)
-    assert refusal(lambda: check(empty)) == (
-        error_codes.INVALID_RECORD,
-        "Batch has an invalid offset range: [0, -1]",
-    )
+    assert refusal(lambda: check(empty)) == (error_codes.INVALID_RECORD, "Batch has an invalid offset range: [0, -1]")
 
 
 @each_row("count", [0, -1])

@@ -71,10 +71,7 @@ REFUSED: dict[str, tuple[Refusal, Callable[[], Start]]] = {
         Refusal.RESERVED_ID,
         lambda: start(A, dir_at("/b", MetaProperties(1, CLUSTER, 8, bytes(15) + b"\x63"))),
     ),
-    "an id is there twice": (
-        Refusal.DUPLICATE_ID,
-        lambda: start(A, dir_at("/b", A.meta)),
-    ),
+    "an id is there twice": (Refusal.DUPLICATE_ID, lambda: start(A, dir_at("/b", A.meta))),
     "the metadata dir has the id of another": (
         Refusal.DUPLICATE_ID,
         lambda: start(A, dir_at("/m", A.meta), metadata="/m"),

@@ -13,12 +13,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.errors import DisconnectedError
 from mockraft.wire.messages import fetch_request as fetch
 from mockraft.wire.messages import list_offsets_request as list_offsets
-from mockraft.wire.messages.fetch_response import (
-    EpochEndOffset,
-    FetchableTopicResponse,
-    FetchResponse,
-    PartitionData,
-)
+from mockraft.wire.messages.fetch_response import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
 from mockraft.wire.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,

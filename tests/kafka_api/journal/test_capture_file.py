@@ -91,11 +91,7 @@ def test_connections_of_all_nodes_end_and_begin_again(tmp_path: Path, journals: 
     assert desync["detail"].endswith("2a 2a 2a 2a 2a 2a 2a 2a")
     read = read_exchanges(path, [9093, 9094])
     servers = [(str(Endpoint(each.server, each.server_port)), each.response is not None) for each in read]
-    assert sorted(servers) == [
-        ("127.0.0.1:9093", False),
-        ("127.0.0.1:9093", True),
-        ("[::1]:9094", True),
-    ]
+    assert sorted(servers) == [("127.0.0.1:9093", False), ("127.0.0.1:9093", True), ("[::1]:9094", True)]
 
 
 def test_a_name_is_written_as_the_loopback(tmp_path: Path) -> None:

@@ -137,9 +137,7 @@ def test_waiter_is_not_notified_after_the_end(journals: list[Journal], calls: Ca
 
 
 def test_exception_of_a_match_is_passed_on_and_the_journal_continues(
-    journals: list[Journal],
-    calls: Calls,
-    then: Then,
+    journals: list[Journal], calls: Calls, then: Then
 ) -> None:
     when(journals, lambda exchange: exchange.request.no_such_field, 1, then)
     journals[0].add_exchange(heartbeat())

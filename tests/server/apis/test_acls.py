@@ -133,7 +133,7 @@ def test_filters_select_by_field_and_match_applicable_patterns(guarded: Cluster)
     assert len(described(guarded)) == 5
     match = {"pattern_type_filter": PatternType.MATCH}
     assert described(guarded, resource_name_filter="orders", **match) == [
-        *("orders User:alice", "ord User:alice", "* User:bob", "orders User:alice"),
+        *("orders User:alice", "ord User:alice", "* User:bob", "orders User:alice")
     ]
     assert described(guarded, resource_name_filter="orders", resource_type_filter=2) == ["orders User:alice"]
     assert described(guarded, resource_name_filter="*") == ["* User:bob"]
@@ -155,7 +155,7 @@ def test_an_acl_matched_by_two_filters_is_returned_twice_and_removed_once(guarde
     wrong = [DeleteAclsFilter(**ANY | ANYBODY | {field: 99}) for field in ("resource_type_filter", "operation")]
     answer = guarded.ask(DeleteAclsRequest(filters=[mine, *wrong, mine]))
     assert [(each.error_message, len(each.matching_acls)) for each in answer.filter_results] == [
-        *((None, 1), ("Unknown patternFilter.", 0), ("Unknown entryFilter.", 0), (None, 1)),
+        *((None, 1), ("Unknown patternFilter.", 0), ("Unknown entryFilter.", 0), (None, 1))
     ]
     assert len(guarded.written()) == 1
 

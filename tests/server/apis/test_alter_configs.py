@@ -133,7 +133,7 @@ def test_good_resources_are_changed_together_and_a_bad_key_spoils_only_its_own(t
             (TOPIC, "nowhere", (SET, "retention.ms", "5")),
             (BROKER, "1", (SET, "num.io.threads", "9"), (APPEND, "num.io.threads.more", "1")),
             (BROKER, "2", (SET, "num.io.threads", "9")),
-        ),
+        )
     )
     assert said(response) == [(TOPIC, "t", 0), (TOPIC, "nowhere", 3), (BROKER, "1", 40), (BROKER, "2", 0)]
     assert topic.written() == [

@@ -47,9 +47,7 @@ CLUSTER_OPERATIONS = {
         *(api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.UPDATE_FEATURES, api_keys.CREATE_ACLS, api_keys.DELETE_ACLS),
         *(api_keys.ADD_RAFT_VOTER, api_keys.REMOVE_RAFT_VOTER, api_keys.UNREGISTER_CONTROLLER),
     },
-    AclOperation.DESCRIBE: {
-        *(api_keys.DESCRIBE_QUORUM, api_keys.LIST_PARTITION_REASSIGNMENTS, api_keys.DESCRIBE_ACLS),
-    },
+    AclOperation.DESCRIBE: {*(api_keys.DESCRIBE_QUORUM, api_keys.LIST_PARTITION_REASSIGNMENTS, api_keys.DESCRIBE_ACLS)},
     AclOperation.ALTER_CONFIGS: {api_keys.ALTER_CLIENT_QUOTAS},
 }
 """Operations that ControllerApis checks before it reads the request; other APIs check by resource, or not at all."""
@@ -84,9 +82,7 @@ def test_unauthorized_request_is_refused_before_validation(new_cluster: type[Clu
         "Request Request(connectionId=1, session=Session(User:ANONYMOUS,127.0.0.1:50000), listenerName=CONTROLLER)"
     )
     expected = api.error(
-        api.request(),
-        error_codes.CLUSTER_AUTHORIZATION_FAILED,
-        f"{message} needs {api.operation.name} permission.",
+        api.request(), error_codes.CLUSTER_AUTHORIZATION_FAILED, f"{message} needs {api.operation.name} permission."
     )
     assert refused == api.response.read(expected.write(api.max_version), api.max_version)
     assert cluster.written() == []

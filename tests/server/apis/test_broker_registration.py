@@ -78,14 +78,7 @@ def test_directories_are_neither_checked_nor_kept_below_their_level(new_cluster:
 
 @pytest.mark.parametrize(
     "listener",
-    [
-        {"host": ""},
-        {"name": ""},
-        {"host": " "},
-        {"port": 0},
-        {"security_protocol": 4},
-        {"security_protocol": -1},
-    ],
+    [{"host": ""}, {"name": ""}, {"host": " "}, {"port": 0}, {"security_protocol": 4}, {"security_protocol": -1}],
 )
 def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Cluster, listener: dict[str, Any]) -> None:
     values = {"name": "P", "host": "h", "port": 9092, "security_protocol": 0, **listener}

@@ -1,9 +1,6 @@
 import pytest
 from mockraft.wire import error_codes
-from mockraft.wire.messages.create_partitions_request import (
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord

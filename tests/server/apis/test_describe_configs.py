@@ -132,10 +132,7 @@ def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster: Cluster, d
     timeout = "consumer.session.timeout.ms"
     cluster.write(config_record(GROUP, "g", timeout, "50000"))
     configs = described(cluster, GROUP, "g")
-    assert synonyms(configs[timeout]) == [
-        (timeout, "50000", OWN_GROUP),
-        (f"group.{timeout}", "45000", DEFAULT),
-    ]
+    assert synonyms(configs[timeout]) == [(timeout, "50000", OWN_GROUP), (f"group.{timeout}", "45000", DEFAULT)]
     assert synonyms(configs["share.auto.offset.reset"]) == [("share.auto.offset.reset", "latest", DEFAULT)]
 
 

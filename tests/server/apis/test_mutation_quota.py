@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 from mockraft.wire import error_codes
-from mockraft.wire.messages.create_partitions_request import (
-    CreatePartitionsRequest,
-)
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.metadata_log_frame import RecordAt

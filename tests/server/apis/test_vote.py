@@ -113,11 +113,7 @@ def test_a_controller_that_stepped_down_leads_again(voter: Voter) -> None:
 @pytest.mark.parametrize("name", ["begin", "end"])
 @pytest.mark.parametrize(
     ("fields", "code"),
-    [
-        ({"leader_epoch": 0, "leader_id": -1}, error_codes.FENCED_LEADER_EPOCH),
-        ({"leader_id": -1}, INVALID),
-        ({}, NONE),
-    ],
+    [({"leader_epoch": 0, "leader_id": -1}, error_codes.FENCED_LEADER_EPOCH), ({"leader_id": -1}, INVALID), ({}, NONE)],
 )
 def test_epochs_are_checked_in_kafkas_order(voter: Voter, name: str, fields: Any, code: int) -> None:
     answer = getattr(voter, name)(**fields)

@@ -220,8 +220,7 @@ ORDERS = {"forwards": lambda cuts: cuts, "backwards": lambda cuts: cuts[::-1]}
 
 
 @pytest.mark.parametrize(
-    ("order", "piece", "at_once"),
-    sample([*itertools.product(ORDERS, [100, 7, len(SNAPSHOT)], [True, False])], 4),
+    ("order", "piece", "at_once"), sample([*itertools.product(ORDERS, [100, 7, len(SNAPSHOT)], [True, False])], 4)
 )
 def test_snapshot_is_read_from_pieces_cut_anywhere(order: str, piece: int, at_once: bool) -> None:
     cuts = [(at, SNAPSHOT[at : at + piece]) for at in range(0, len(SNAPSHOT), piece)]

@@ -38,9 +38,7 @@ def test_sections_byte_orders_and_unknown_blocks(tmp_path: Path, order: str, lin
 @each_row("offset_s", [0, 3600, -3600])
 def test_times_of_every_resolution_and_offset_are_nanoseconds(tmp_path: Path, resolution: int, offset_s: int) -> None:
     second = Packet(1_700_000_000_000_000_000, PACKET)
-    (found,) = rows(
-        written(tmp_path / "x.pcapng", pcapng([second], resolution=resolution, offset_s=offset_s)),
-    )
+    (found,) = rows(written(tmp_path / "x.pcapng", pcapng([second], resolution=resolution, offset_s=offset_s)))
     assert found.ts_ns == second.time_ns
 
 

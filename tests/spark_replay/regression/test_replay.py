@@ -189,9 +189,7 @@ def test_one_changed_byte_is_exactly_that_difference(exchanges: list[Captured]) 
     assert {row["expected"], row["actual"]} == {"true", "false"}
 
 
-def test_connection_order_is_independent_except_for_ids(
-    exchanges: list[Captured],
-) -> None:
+def test_connection_order_is_independent_except_for_ids(exchanges: list[Captured]) -> None:
     results, diffs = on_a_controller(exchanges, order="connection")
     sent: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for row in results.to_pylist():

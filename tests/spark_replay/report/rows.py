@@ -36,13 +36,7 @@ def answer(at_s: float, *, is_fenced: bool) -> dict[str, Any]:
 def fetch(at_s: float, epoch: int, leader: int = 3000) -> dict[str, Any]:
     """A response to a fetch of the metadata log."""
     body = METADATA % (leader, epoch)
-    return {
-        "api_key": FETCH,
-        "api_version": 18,
-        "is_response": True,
-        "ts_last_ns": round(at_s * SECOND),
-        "body": body,
-    }
+    return {"api_key": FETCH, "api_version": 18, "is_response": True, "ts_last_ns": round(at_s * SECOND), "body": body}
 
 
 def logged(at_s: float, offset: int, record: str, body: str) -> dict[str, Any]:

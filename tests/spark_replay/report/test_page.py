@@ -129,10 +129,7 @@ def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
 
 @each_row(
     ("name", "content", "expected"),
-    [
-        ("frames.parquet", b"", "has no table messages"),
-        ("messages.parquet", b"not Parquet", "is not a Parquet table"),
-    ],
+    [("frames.parquet", b"", "has no table messages"), ("messages.parquet", b"not Parquet", "is not a Parquet table")],
 )
 def test_reports_unreadable_tables(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
     (tmp_path / name).write_bytes(content)

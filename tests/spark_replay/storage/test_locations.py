@@ -54,17 +54,7 @@ def test_refuses_location_and_names_no_credential(text: str, reason: str) -> Non
     assert SECRET not in str(raised.value)
 
 
-@each_row(
-    "name",
-    [
-        "fs.s3a.access.key",
-        "AWS_SECRET_ACCESS_KEY",
-        "secretKey",
-        "accountKey",
-        "sasToken",
-        "password",
-    ],
-)
+@each_row("name", ["fs.s3a.access.key", "AWS_SECRET_ACCESS_KEY", "secretKey", "accountKey", "sasToken", "password"])
 def test_refuses_credentials_as_options_of_the_source_without_showing_them(name: str) -> None:
     with pytest.raises(OptionError, match=r"credentials in options end in plans and event logs; use a role") as raised:
         SourceOptions.read({"ports": "9093", name: SECRET})

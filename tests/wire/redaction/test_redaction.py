@@ -119,9 +119,7 @@ HOLDERS: tuple[Message, ...] = (
     messages.EnvelopeRequest(request_data=INNER_REQUEST, client_host_address=b"\x7f\0\0\1"),
     messages.EnvelopeResponse(response_data=INNER_RESPONSE),
     fetch.FetchResponse(
-        responses=[
-            fetch.FetchableTopicResponse(topic_id=METADATA, partitions=[fetch.PartitionData(records=BATCHES)]),
-        ]
+        responses=[fetch.FetchableTopicResponse(topic_id=METADATA, partitions=[fetch.PartitionData(records=BATCHES)])]
     ),
     snapshot.FetchSnapshotResponse(
         topics=[

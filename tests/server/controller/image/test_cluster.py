@@ -91,13 +91,7 @@ def test_directories_belong_to_the_broker_that_registered_them_last() -> None:
 
 @each_row(
     ("log_dirs", "cordoned", "usable"),
-    [
-        ([], [A], True),
-        ([A, B], None, True),
-        ([A, B], [], True),
-        ([A, B], [A], True),
-        ([A, B], [B, A, C], False),
-    ],
+    [([], [A], True), ([A, B], None, True), ([A, B], [], True), ([A, B], [A], True), ([A, B], [B, A, C], False)],
 )
 def test_a_broker_with_all_directories_cordoned_takes_no_new_replicas(
     log_dirs: list[bytes], cordoned: list[bytes] | None, usable: bool
@@ -207,8 +201,7 @@ def test_clearing_all_elrs_reaches_every_topic() -> None:
     image = image_with_partition(eligible_leader_replicas=[3])
     image.apply(TopicRecord(name="u", topic_id=U), 2)
     image.apply(
-        PartitionRecord(partition_id=0, topic_id=U, replicas=[1], isr=[], leader=-1, eligible_leader_replicas=[1]),
-        3,
+        PartitionRecord(partition_id=0, topic_id=U, replicas=[1], isr=[], leader=-1, eligible_leader_replicas=[1]), 3
     )
     image.apply(ClearElrRecord(topic_name=""), 4)
     assert [topic.partitions[0].elr for topic in image.topics.by_id.values()] == [(), ()]

@@ -142,8 +142,7 @@ def test_it_is_opened_once(tmp_path: Path, in_another_process: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "path", "reason"),
-    [("file", "file/dir", "Not a directory"), ("__cluster_metadata-0", ".", "File exists")],
+    ("file", "path", "reason"), [("file", "file/dir", "Not a directory"), ("__cluster_metadata-0", ".", "File exists")]
 )
 def test_a_file_in_the_place_of_a_dir_is_a_clear_error(tmp_path: Path, file: str, path: str, reason: str) -> None:
     (tmp_path / file).touch()

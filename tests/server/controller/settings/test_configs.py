@@ -6,9 +6,7 @@ from mockraft.kafka_configs.config_values import ConfigSource, Operation
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.config_rules import (
-    validate_topic,
-)
+from mockraft.server.controller.settings.config_rules import validate_topic
 from mockraft.server.controller.settings.configs import ConfigOperation, clear_elr_records, static_configs
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt

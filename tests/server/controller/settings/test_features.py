@@ -76,12 +76,7 @@ def test_default_feature_levels_are_those_of_kafka_storage_format(level: int, ex
 
 def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_replicas() -> None:
     records = features.bootstrap_records(33, release())
-    assert names(33) == [
-        "BeginTransactionRecord",
-        *["FeatureLevelRecord"] * 6,
-        "ConfigRecord",
-        "EndTransactionRecord",
-    ]
+    assert names(33) == ["BeginTransactionRecord", *["FeatureLevelRecord"] * 6, "ConfigRecord", "EndTransactionRecord"]
     assert records[0].record.name == "Bootstrap records"
     levels = [(r.name, r.feature_level) for r, _ in records[1:7]]
     assert levels == [("metadata.version", 33), *sorted(NEWEST.items())]
