@@ -23,9 +23,9 @@ from mockraft.brokers.log_dir_access import LogDirAccess
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.shared_replication import SharedReplication
 from mockraft.brokers.node import BrokerNode
-from mockraft.brokers.shell.shell import REAL_CLOCK, Shell
+from mockraft.brokers.shell.shell import Shell
 from mockraft.brokers.shell.socket_links import Outage, SocketLinks
-from mockraft.kafka_api.clock import Clock
+from mockraft.kafka_api.clock import REAL_CLOCK, Clock
 from mockraft.kafka_api.listener import Observed
 from mockraft.wire.connection import endpoint_of
 

@@ -49,6 +49,9 @@ class RealClock:
         return loop.call_later(max(0, when_ms - self.now_ms()) / 1000, callback)
 
 
+REAL_CLOCK: Final = RealClock()
+
+
 class _VirtualTimer:
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback

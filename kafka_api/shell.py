@@ -158,8 +158,7 @@ class Shell:
     def __init__(self, served: Served, limits: ShellLimits, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
         self.served = served
         self.limits = limits
-        self.clock = clock
-        self._is_virtual = isinstance(clock, VirtualClock)
+        self.move(clock)
         self.tls = tls
         self.links: Links | None = None
         self._connections: dict[int, SocketConnection] = {}
@@ -182,6 +181,11 @@ class Shell:
     def turns(self) -> Turns:
         """The turns of the running event loop."""
         return turns_of(asyncio.get_running_loop())
+
+    def move(self, clock: Clock) -> None:
+        """Run by a clock from now on; not once it has begun."""
+        self.clock = clock
+        self._is_virtual = isinstance(clock, VirtualClock)
 
     def begin(self) -> None:
         """Accept connections, and start ticking."""
@@ -300,14 +304,11 @@ class Shell:
     def received(self, connection: SocketConnection, data: bytes) -> None:
         """Pass received bytes to the server, and carry out its effects: a response by itself waits for others."""
         now_ms = self.clock.now_ms()
-        if not self._will_finish:
-            self._begin_iteration(now_ms)
-        effects = self.served.step(connection.connection_id, data, now_ms, now_ms > self.turns.late_ms)
+        effects = self.served.step(connection.connection_id, data, now_ms, self.is_late())
         if not self._effects:
             self._effects_ms = now_ms
         self._effects += effects
         is_response = len(effects) == 1 and effects[0].__class__ is Send
-        # Virtual time may pass before the event loop has its turn.
         if not is_response or self._is_virtual or now_ms > self._effects_ms + RESPONSES_WAIT_MS:
             self.carry_out()
 
@@ -382,17 +383,19 @@ class Shell:
         self._idle_sweep = self.loop.call_later(idle_ms / 1000 / IDLE_SWEEPS, self._sweep_idle)
 
     def is_late(self) -> bool:
-        """Return True if what happens on a connection waits for its turn."""
-        now_ms = self.clock.now_ms()
-        if not self._will_finish:
-            self._begin_iteration(now_ms)
-        return now_ms > self.turns.late_ms
+        """Return True if what happens waits for its turn. Virtual time may pass before the event loop goes on."""
+        if not self._will_finish:  # once in an iteration, however many connections are ready
+            self._will_finish = True
+            self.turns.begin()
+            self.loop.call_soon(self._finish_iteration)
+        return self.turns.is_late and not self._is_virtual
 
-    def _begin_iteration(self, now_ms: int) -> None:
-        """Count the time of an iteration of the event loop, once, however many connections are ready."""
-        self._will_finish = True
-        self.turns.begin(now_ms)
-        self.loop.call_soon(self._finish_iteration)
+    def queue(self, connection: SocketConnection, share: Share) -> None:
+        """Let a connection have its turn; in virtual time at once."""
+        if self._is_virtual:
+            connection.take_turn()
+        else:
+            self.turns.add(connection, share)
 
     def _finish_iteration(self) -> None:
         self._will_finish = False
@@ -574,7 +577,7 @@ class SocketConnection(asyncio.Protocol):
     def _queue_turn(self) -> None:
         if self._awaits_sent and not self.writing_paused and not self._is_queued:
             self._is_queued = True
-            self._shell.turns.add(self, self._share)
+            self._shell.queue(self, self._share)
 
     def take_turn(self) -> None:
         """Notify the node, unless the socket's buffer is full again."""

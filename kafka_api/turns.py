@@ -1,6 +1,6 @@
 """The turns of connections whose requests wait, shared by all listeners of an event loop.
 
-What sockets have sent is answered in the iteration of the event loop that reads it, for `ITERATION_MS`. Whatever comes
+What sockets have sent is answered in the iteration of the event loop that reads it, for 5 ms. Whatever comes
 later, is long or belongs to an API whose answers took long lately waits here. Iterations alternate: in one short
 requests have some milliseconds, in the next one a single dear request is answered, and nothing else. uvloop writes at
 the end of an iteration; so an answer waits for no dear request that came after it, and a heartbeat for one at most.
@@ -25,7 +25,7 @@ from mockraft.kafka_api.effects import Share
 
 T = TypeVar("T")
 
-ITERATION_MS: Final = 5
+_ITERATION_NS: Final = 5_000_000
 """Time for answers in an iteration of the event loop, from the first bytes that it reads; the rest waits."""
 UNREAD_BYTES_MAX: Final = 256 << 20
 """Bytes that all clients together may leave unread; the one with most of them is closed."""
@@ -123,13 +123,13 @@ class _Job(Generic[T]):
 
 
 class Turns:
-    """The turns of one event loop. What is read after `late_ms`, a time of `Clock.now_ms`, waits for its turn."""
+    """The turns of one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now_ns: Callable[[], int] = perf_counter_ns) -> None:
         self._loop = loop
         self._now_ns = now_ns
         self._short, self._dear = _Queue(), _Queue()
-        self.late_ms = 0
+        self._late_ns = 0
         self.connections = 0
         self.connections_max = sys.maxsize
         """Accepted connections of all listeners; those above the maximum are closed at once."""
@@ -139,11 +139,16 @@ class Turns:
         self._is_dears = False
         """True if this iteration is for a dear request."""
 
-    def begin(self, now_ms: int) -> None:
+    def begin(self) -> None:
         """Count the time of this iteration, in which the first bytes were read."""
         if not self._is_counting:
             self._is_counting = True
-            self.late_ms = 0 if self._is_dears else now_ms + ITERATION_MS
+            self._late_ns = 0 if self._is_dears else self._now_ns() + _ITERATION_NS
+
+    @property
+    def is_late(self) -> bool:
+        """True if what is read now waits for its turn."""
+        return self._now_ns() > self._late_ns
 
     def end(self) -> None:
         """End the iteration."""

@@ -16,6 +16,7 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.fleet.shared_log import SharedLog, shared_log
 from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.listener.client_listener import ClientListener
 from mockraft.brokers.shell.shell import Shell
 from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.config import ControllerConfig
@@ -110,7 +111,7 @@ class StartedBrokers:
     def _begin(self, broker: SimulatedBroker) -> None:
         self.by_id[broker.config.broker_id] = broker
         if not _needs_sockets(broker.config):
-            self._share_time_with(broker.shell)
+            self._share_time_with(broker.shell, broker.listener)
         broker.start()
         if self._network is not None:
             self._network.listen(broker)
@@ -140,13 +141,15 @@ class StartedBrokers:
         known = registered is not None and registered.broker_epoch == broker.life.broker_epoch
         return running.config.session_timeout_ms if known else 0
 
-    def _share_time_with(self, shell: Shell) -> None:
-        """Move a shell by the controller's virtual clock, if it has one, and connect it in memory."""
+    def _share_time_with(self, shell: Shell, listener: ClientListener | None = None) -> None:
+        """Move a shell and a listener by the controller's virtual clock, if it has one, and connect it in memory."""
         if (clock := self._shared_clock) is not None:
             running = self.double.leading
             self._network = self._network or MemoryNetwork()
             self._network.listeners[running.config.voter_host, running.config.voter_port] = running.listener.accept
             shell.move(clock, self._network.links)
+            if listener is not None:
+                listener.move(clock)
 
     @property
     def _shared_clock(self) -> VirtualClock | None:

@@ -24,7 +24,7 @@ from mockraft.brokers.effects import (
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.listener.clients import Clients, Limits
 from mockraft.kafka_api.api import NEVER_MS
-from mockraft.kafka_api.clock import RealClock
+from mockraft.kafka_api.clock import REAL_CLOCK, Clock
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.listening import bind
 from mockraft.kafka_api.security import ServerSecurity, uses_tls
@@ -39,17 +39,15 @@ class ListenerError(Exception):
 class _Fed:
     """The broker as its shell sees it: whatever happens is an event, and effects come later, by `carry_out`."""
 
-    def __init__(
-        self, feed: Callable[[ClientEvent], None], clients: Callable[[], Clients | None], now_us: Callable[[], int]
-    ) -> None:
+    def __init__(self, feed: Callable[[ClientEvent], None], clients: Callable[[], Clients | None]) -> None:
         self._feed = feed
         self._clients = clients
-        self._now_us = now_us
+        self.now_us = REAL_CLOCK.now_us
 
     def connected(self, connection_id: int, peer_address: str, now_ms: int, listener: str) -> tuple[Effect, ...]:
         self._feed(ClientConnected(connection_id, listener, peer_address.rpartition(":")[0]))
         if (clients := self._clients()) is not None:
-            clients.now_us = self._now_us
+            clients.now_us = self.now_us
         return ()
 
     def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> tuple[Effect, ...]:
@@ -97,12 +95,17 @@ class ClientListener:
         clients: Callable[[], Clients | None],
     ) -> None:
         self.listeners = tuple(listeners)
-        self._clock = RealClock()
+        self._fed = _Fed(feed, clients)
         tls = server_context(security) if uses_tls(security.security_protocol) else None
-        self._shell = Shell(_Fed(feed, clients, self._clock.now_us), limits, self._clock, tls)
+        self._shell = Shell(self._fed, limits, REAL_CLOCK, tls)
         self._bound: list[tuple[str, socket.socket]] = []
         self._is_open = False
         self._tasks: list[asyncio.Task[None]] = []
+
+    def move(self, clock: Clock) -> None:
+        """Run by a clock from now on; not once it has begun."""
+        self._shell.move(clock)
+        self._fed.now_us = clock.now_us
 
     @property
     def connections(self) -> Mapping[int, SocketConnection]:
@@ -145,7 +148,7 @@ class ClientListener:
 
     def carry_out(self, effect: Effect) -> None:
         """Carry out an effect on one of the connections, if it is still there."""
-        self._shell.perform((effect,), self._clock.now_ms())
+        self._shell.perform((effect,), self._shell.clock.now_ms())
 
     async def close(self) -> None:
         """Stop listening and close every connection; all are gone on return."""

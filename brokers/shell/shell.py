@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from mockraft.brokers.effects import (
     BreakOff,
@@ -23,10 +23,8 @@ from mockraft.brokers.effects import (
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.kafka_api.api import NEVER_MS
-from mockraft.kafka_api.clock import Clock, RealClock, Timer
+from mockraft.kafka_api.clock import REAL_CLOCK, Clock, Timer
 from mockraft.kafka_api.effects import Effect as ListenerEffect
-
-REAL_CLOCK: Final = RealClock()
 
 AnyEvent: TypeAlias = Event | ClientEvent
 

@@ -16,7 +16,7 @@ from mockraft.kafka.child_process import free_port
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka_api.effects import NEW, AwaitSent, PauseReading, Share
 from mockraft.kafka_api.listener import BURST_BYTES_MAX, DEAR_US
-from mockraft.kafka_api.turns import ITERATION_MS, UNREAD_BYTES_MAX, Turns
+from mockraft.kafka_api.turns import UNREAD_BYTES_MAX, Turns
 from mockraft.kafka_configs import config_responses
 from mockraft.server.admin.app import create_app
 from mockraft.server.apis.registry import APIS
@@ -224,18 +224,21 @@ def test_apis_clients_and_connections_take_turns() -> None:
 def test_what_is_read_late_or_beside_a_dear_request_waits() -> None:
     loop = Loop()
     turns = Turns(cast(Any, loop), lambda: loop.now_ns)
-    turns.begin(1_000)
-    turns.begin(1_004)
-    assert turns.late_ms == 1_000 + ITERATION_MS
+    turns.begin()
+    loop.now_ns += 4_000_000
+    turns.begin()
+    assert not turns.is_late
+    loop.now_ns += 2_000_000
+    assert turns.is_late
     turns.end()
     turns.add(loop.waiting("dear", 300), NEW)
     loop.iterate()
-    turns.begin(2_000)
-    assert turns.late_ms < 2_000
+    turns.begin()
+    assert turns.is_late
     turns.end()
     assert loop.iterate() == ["dear"]
-    turns.begin(3_000)
-    assert turns.late_ms == 3_000 + ITERATION_MS
+    turns.begin()
+    assert not turns.is_late
 
 
 def test_the_client_with_most_unread_bytes_is_closed_when_all_have_too_many() -> None:
