@@ -361,10 +361,14 @@ class Shell:
         if self.links is not None:
             self.links.look(connection, now_ms)
 
-    def connection_ended(self, connection_id: int, reason: str) -> None:
-        """Remove a closed connection."""
-        if self._connections.pop(connection_id, None) is not None:
-            self.served.disconnected(connection_id, reason, self.clock.now_ms())
+    def ended(self, connection: SocketConnection) -> None:
+        """Remove a closed connection at once; the server learns of many in turns."""
+        if self._connections.pop(connection.connection_id, None) is None:
+            return
+        if self.is_late():
+            self.turns.add(connection, Share(False, "ended connections", None))
+        else:
+            connection.report_end()
 
     def close_connection(self, connection_id: int, kind: str, reason: str) -> None:
         """Close a connection for a reason of its socket; `kind` is the journal's category."""
@@ -493,11 +497,15 @@ class SocketConnection(asyncio.Protocol):
         shell = self._shell
         shell.turns.connections -= 1
         shell.turns.keep_unread(self, 0)
+        self._awaits_sent = False
         self._lost = "the peer closed" if exc is None else f"the connection broke: {exc}"
-        if shell.is_late():
-            shell.turns.add(self, Share(False, "ended connections", None))
-        else:
-            shell.connection_ended(self.connection_id, self._lost)
+        shell.ended(self)
+
+    def report_end(self) -> None:
+        """Tell the server that the connection has ended."""
+        shell, reason = self._shell, self._lost
+        self._lost = ""
+        shell.served.disconnected(self.connection_id, reason, shell.clock.now_ms())
 
     @property
     def unread_bytes(self) -> int:
@@ -582,7 +590,7 @@ class SocketConnection(asyncio.Protocol):
     def take_turn(self) -> None:
         """Notify the node, unless the socket's buffer is full again."""
         if self._lost:
-            self._shell.connection_ended(self.connection_id, self._lost)
+            self.report_end()
             return
         self._is_queued = False
         if self._awaits_sent and not self.writing_paused:

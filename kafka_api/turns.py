@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
 from time import perf_counter_ns
 from typing import Final, Generic, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
 from mockraft.kafka_api.effects import Share
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 _ITERATION_NS: Final = 5_000_000
 """Time for answers in an iteration of the event loop, from the first bytes that it reads; the rest waits."""
 UNREAD_BYTES_MAX: Final = 256 << 20
-"""Bytes that all clients together may leave unread; the one with most of them is closed."""
+"""Bytes that clients whose sockets are full may leave unread together; the one with most of them is closed."""
 _SHORT_NS: Final = 5_000_000
 """Time for turns of short requests in an iteration."""
 
@@ -126,7 +126,7 @@ class Turns:
     """The turns of one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now_ns: Callable[[], int] = perf_counter_ns) -> None:
-        self._loop = loop
+        self._loop = weakref.ref(loop)  # `_TURNS` has it as its key
         self._now_ns = now_ns
         self._short, self._dear = _Queue(), _Queue()
         self._late_ns = 0
@@ -161,7 +161,7 @@ class Turns:
 
     async def run(self, work: Callable[[], T], share: Share) -> T:
         """Do a slice of work in its turn."""
-        done: asyncio.Future[T] = self._loop.create_future()
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.add(_Job(work, done), share)
         return await done
 
@@ -180,10 +180,10 @@ class Turns:
             most.give_up("write_bytes_max", about)
 
     def _schedule(self) -> None:
-        if not self._will_take:
+        if not self._will_take and (loop := self._loop()) is not None:
             self._will_take = True
             # A timer runs after the sockets that are ready in the same iteration; `call_soon` would run before them.
-            self._loop.call_later(0, self._take)
+            loop.call_later(0, self._take)
 
     def _take(self) -> None:
         self._will_take = False
@@ -201,7 +201,7 @@ class Turns:
                 self._schedule()
 
 
-_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+_TURNS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = weakref.WeakKeyDictionary()
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> Turns:
