@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from mockraft.kafka_api.journal.exchange import Exchange
@@ -42,16 +43,23 @@ def verify(
 ) -> list[Exchange]:
     """Return the matching exchanges if their number is as expected; at least one by default.
 
-    `near` describes near misses. Raise VerificationError, and ValueError for numbers that contradict each other.
+    `near` describes near misses. If no controller has any, those that clients sent to simulated brokers must not be too
+    many either, unless the match says where. Raise VerificationError, and ValueError for numbers that contradict each
+    other.
     """
     least, most = _bounds(n, at_least, at_most)
     entries = list(entries)
     since_ms = began_ms(entries)
     exchanges = list(matching(entries))
     found = list(matching(entries, match))
-    if least <= len(found) and (most is None or len(found) <= most):
+    # A test that expects none of a client's requests does not mean that brokers may receive them.
+    of_clients = getattr(match, "of_clients_at_brokers", None)
+    elsewhere = list(matching(entries, of_clients)) if of_clients is not None and not found else []
+    if least <= len(found) and (most is None or max(len(found), len(elsewhere)) <= most):
         return found
     parts = [f"{described(match)}: expected {_times(least, most)}, found {len(found)} of {len(exchanges)} requests"]
+    if elsewhere:
+        parts.append(_at_brokers(elsewhere))
     if found:
         shown = [f"  {text}" for text in lines(found[-FOUND_SHOWN_MAX:], since_ms)]
         parts.append("\n".join([f"found{_of(shown, found)}:", *shown]))
@@ -79,6 +87,13 @@ def described(match: Matching | None) -> str:
     }
     texts = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in conditions.items()]
     return " ".join([str(tree.get("api", "any request")), *texts])
+
+
+def _at_brokers(exchanges: Sequence[Exchange]) -> str:
+    counts = Counter(exchange.node_id for exchange in exchanges)
+    where = " and ".join(f"{count} did reach broker {node_id}" for node_id, count in sorted(counts.items()))
+    fix = " or ".join(f"broker={node_id}" for node_id in sorted(counts))
+    return f"no such request reached the controller; {where}: verify with {fix}, or with node= for a controller alone"
 
 
 def _indented(text: str) -> str:

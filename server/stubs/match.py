@@ -113,6 +113,13 @@ class Match:
         is_brokers_own |= received.api_key == api_keys.FETCH and self.topic is not None
         return received.broker < 0 or self.broker is not None or is_brokers_own
 
+    @property
+    def of_clients_at_brokers(self) -> Match | None:
+        """The same match of clients' requests to simulated brokers; None if it names the receiver or the sender."""
+        if (self.broker, self.node, self.connection, self.broker_id) != (None, None, None, None):
+            return None
+        return replace(self, broker={"gte": 0}, broker_id=-1)
+
     @cached_property
     def api_names(self) -> tuple[ApiName | int, ...]:
         """APIs that it is about, by name as far as they have one; empty for any."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from contextlib import nullcontext
 from threading import Timer
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
-from mockraft import Controller, SyncController, stub
+from mockraft import Controller, SyncController, VerificationError, stub
 from mockraft.brokers.apis import registry
 from mockraft.server.api_modules import OF_SIMULATED_BROKERS
 from mockraft.wire.messages.produce_request import ProduceRequest
@@ -85,6 +86,29 @@ def test_a_strict_double_expects_what_clients_ask_of_brokers() -> None:
         with pytest.raises(AssertionError, match="CreateTopics"):
             controller.assert_all_expected()
         assert {each.api for each in controller.unmatched()} <= {"CreateTopics", "AllocateProducerIds"}
+
+
+@each_row(
+    ("wanted", "fails"),
+    [
+        ({"n": 0, "match": "DescribeConfigs", "client_id": "shop"}, True),
+        ({"at_most": 1, "match": stub("ApiVersions", "DescribeConfigs"), "client_id": "shop"}, True),
+        ({"n": 1, "client_id": "shop"}, True),
+        ({"at_most": 1, "match": "DescribeConfigs"}, False),
+        ({"n": 0, "match": "DescribeConfigs", "node": 3000}, False),
+        ({"n": 0, "match": "DescribeConfigs", "broker_id": 1}, False),
+        ({"n": 0, "match": "Fetch", "client_id": "shop"}, False),
+    ],
+)
+def test_a_maximum_also_counts_what_clients_sent_to_brokers_alone(wanted: dict[str, Any], fails: bool) -> None:
+    with Controller.sync(brokers=1) as controller:
+        shop = AdminClient({"bootstrap.servers": controller.bootstrap_servers, "client.id": "shop"})
+        broker = ConfigResource(ResourceType.BROKER, "1")
+        shop.describe_configs([broker])[broker].result(20)
+        controller.wait_for("DescribeConfigs", client_id="shop", broker=1)
+        why = r"no such request reached the controller; \d+ did reach broker 1: verify with broker=1, or"
+        with pytest.raises(VerificationError, match=why) if fails else nullcontext():
+            controller.verify(**wanted)
 
 
 def codes(futures: dict[Any, Future[Any]]) -> list[str]:
