@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from mockraft.wire.api_keys import ApiName
     from mockraft.wire.json_form import Json, Tree
 
+CONTROLLER = "the controller"
+"""Shown as the broker that received a request if none did."""
+
 _KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
 
 
@@ -106,9 +109,10 @@ class Match:
     def __call__(self, exchange: Exchange | StubRequest) -> bool:
         """Return True if an exchange of the journal, or a StubRequest, matches."""
         received = exchange if isinstance(exchange, StubRequest) else ExchangeRequest(exchange)
-        return self._is_meant(received) and all(condition.test(received) for condition in self.conditions)
+        return self.is_meant(received) and all(condition.test(received) for condition in self.conditions)
 
-    def _is_meant(self, received: StubRequest) -> bool:
+    def is_meant(self, received: StubRequest) -> bool:
+        """Return True if it is about requests of this API to the kind of node that received it."""
         is_brokers_own = bool(self.api_names) and received.api_key not in MODULES
         is_brokers_own |= received.api_key == api_keys.FETCH and self.topic is not None
         return received.broker < 0 or self.broker is not None or is_brokers_own
@@ -179,7 +183,7 @@ class Match:
     def scope_tests(self) -> tuple[tuple[str, RequestTest], ...]:
         """Tests of scopes, each with the one attribute of StubRequest that it depends on."""
         given = ((_SCOPES[name][0], _scope(name, value).test) for name, value in self._scopes(pure=True).items())
-        return (("broker", self._is_meant), *given)
+        return (("broker", self.is_meant), *given)
 
     @cached_property
     def other_tests(self) -> tuple[RequestTest, ...]:
@@ -377,7 +381,7 @@ def _scope(name: str, expected: object) -> Condition:
     attribute, test = _SCOPES[name][0], _scope_test(name, expected)
 
     def actual(received: StubRequest) -> object:
-        return getattr(received, attribute)
+        return CONTROLLER if name == "broker" and received.broker < 0 else getattr(received, attribute)
 
     if type(expected) is int:
         return Condition(camel(name), expected, lambda received: getattr(received, attribute) == expected, actual)

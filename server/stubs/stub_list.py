@@ -236,7 +236,7 @@ class StubList:
         from mockraft.server.stubs.stub import Stub
 
         if isinstance(subject, Stub | Match):
-            return nearest_exchanges(subject, exchanges, limit)
+            return nearest_exchanges(subject, exchanges, self.scenarios, limit)
         return near_stubs(subject, self.stubs, self.scenarios, limit)
 
     def match(self, received: StubRequest) -> Stub | None:

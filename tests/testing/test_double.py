@@ -136,6 +136,22 @@ def test_requests_are_waited_for(mockraft: SyncController) -> None:
         mockraft.wait_for(lambda exchange: 1 // 0 > 1)
 
 
+def test_the_nearest_request_of_a_stub_says_why_it_did_not_serve(mockraft: SyncController) -> None:
+    late = mockraft.stub("BrokerHeartbeat").on_call(5).with_priority(1)
+    elsewhere = mockraft.stub("BrokerHeartbeat").in_scenario("s", requires="Never")
+    mockraft.stub("BrokerHeartbeat").pass_through()
+    shadowed = mockraft.stub("BrokerHeartbeat").with_priority(-1)
+    mockraft.ask(HEARTBEAT)
+    for of, why in (
+        (late, "✗ trigger: {'onCall': 5} was not reached: 1 matching request"),
+        (elsewhere, "✗ scenario: wanted 'Never', there was 'Started'"),
+        (shadowed, "✗ served by: stub-3, which precedes this stub"),
+        (Match("BrokerHeartbeat", broker=1), "✗ broker: wanted 1, there was 'the controller'"),
+    ):
+        assert mockraft.near_misses(of)[0].describe().endswith(why)
+    mockraft.reset()
+
+
 def test_unused_stubs_and_unexpected_requests_are_reported_with_near_misses(mockraft: SyncController) -> None:
     mockraft.strict = True
     unused = mockraft.stub("UnregisterBroker", broker_id=7).drop()

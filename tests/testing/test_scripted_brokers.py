@@ -93,7 +93,7 @@ def test_a_strict_double_expects_what_clients_ask_of_brokers() -> None:
     [
         ({"n": 0, "match": "DescribeConfigs", "client_id": "shop"}, True),
         ({"at_most": 1, "match": stub("ApiVersions", "DescribeConfigs"), "client_id": "shop"}, True),
-        ({"n": 1, "client_id": "shop"}, True),
+        ({"n": 1, "client_id": "shop", "match": "ApiVersions"}, True),
         ({"at_most": 1, "match": "DescribeConfigs"}, False),
         ({"n": 0, "match": "DescribeConfigs", "node": 3000}, False),
         ({"n": 0, "match": "DescribeConfigs", "broker_id": 1}, False),
@@ -107,8 +107,10 @@ def test_a_maximum_also_counts_what_clients_sent_to_brokers_alone(wanted: dict[s
         shop.describe_configs([broker])[broker].result(20)
         controller.wait_for("DescribeConfigs", client_id="shop", broker=1)
         why = r"no such request reached the controller; \d+ did reach broker 1: verify with broker=1, or"
-        with pytest.raises(VerificationError, match=why) if fails else nullcontext():
+        with pytest.raises(VerificationError, match=why) if fails else nullcontext() as failed:
             controller.verify(**wanted)
+        if failed is not None:
+            assert ("✗ broker: it reached broker 1;" in str(failed.value)) == (wanted.get("n") == 1)
 
 
 def codes(futures: dict[Any, Future[Any]]) -> list[str]:
