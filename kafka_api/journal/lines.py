@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange
+from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange, first_error
 from mockraft.kafka_api.journal.journal import Entry
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
@@ -197,7 +197,7 @@ def _answer(entry: Exchange) -> str:
     if error_code is None:
         return f"{len(entry.response_frame)} bytes that cannot be read{why}"
     if error_code:
-        return error_codes.name(error_code) + why
+        return _refused(entry, error_code) + error_codes.name(error_code) + why
     if not entry.response_frame:
         return f"ok{why}"
     values = [
@@ -206,6 +206,17 @@ def _answer(entry: Exchange) -> str:
         if type(value) is bool
     ]
     return " ".join(["ok", *values[:FIELDS_MAX]]) + why
+
+
+def _refused(entry: Exchange, error_code: int) -> str:
+    """Return the names of the elements with this error in a list of the response, if others have none."""
+    response = entry.shown_response if entry.response_frame else None
+    for name in () if response is None else field_names(type(response)):
+        elements = getattr(response, name)
+        refused = [each for each in elements if first_error(each) == error_code] if isinstance(elements, list) else []
+        if refused and not all(map(first_error, elements)) and (names := _names(refused)):
+            return _shortened(",".join(_text(each, entry.topic_name) for each in names)) + ": "
+    return ""
 
 
 def significant_fields(message: Struct) -> Iterator[tuple[str, object]]:
@@ -241,7 +252,11 @@ def _field_text(name: str, value: object, topic_name: Callable[[bytes], str | No
         text = ",".join(_text(each, topic_name) for each in value)
     else:
         text = "false" if value is False else _text(value, topic_name)
-    return f"{name}={text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + '…'}"
+    return f"{name}={_shortened(text)}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
 
 
 def _text(value: object, topic_name: Callable[[bytes], str | None]) -> str:

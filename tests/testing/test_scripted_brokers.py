@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from mockraft import Controller, SyncController, VerificationError, stub
 from mockraft.brokers.apis import registry
+from mockraft.kafka_api.journal import line
 from mockraft.server.api_modules import OF_SIMULATED_BROKERS
 from mockraft.wire.messages.produce_request import ProduceRequest
 
@@ -126,7 +127,8 @@ def test_one_entity_of_a_request_is_refused_and_the_rest_is_handled() -> None:
         controller.stub("CreateTopics", topic="b").inject_error("POLICY_VIOLATION", "no b")
         assert codes(admin.create_topics([NewTopic(each, 2, 1) for each in "abc"])) == ["", "POLICY_VIOLATION", ""]
         assert [each.name for each in controller.state.topics()] == ["a", "c"]
-        controller.verify(1, "CreateTopics", topic=["b", "x"])
+        (created,) = controller.verify(1, "CreateTopics", topic=["b", "x"])
+        assert "→ b: POLICY_VIOLATION " in line(created)
         controller.verify(0, "CreateTopics", topic="x")
 
         controller.stub("IncrementalAlterConfigs", resource="c").inject_error("INVALID_CONFIG")
