@@ -45,7 +45,9 @@ class Model(BaseModel):
             return handler(value)
         except ValidationError as wrong:
             known = [field.alias or name for name, field in cls.model_fields.items()]
-            errors = [_suggesting(each, known) for each in wrong.errors(include_url=False)]
+            # A field that is missing may be the unknown one, whose error names it.
+            given = sorted(wrong.errors(include_url=False), key=lambda each: each["type"] == "missing")
+            errors = [_suggesting(each, known) for each in given]
             raise ValidationError.from_exception_data(wrong.title, errors) from None
 
 

@@ -123,8 +123,8 @@ STREAM_PING_S = 15.0
 MATCH_BATCH = 1_000
 """Number of requests that are compared with a match before the controller runs again: about 4 ms."""
 
-SEARCH_BATCH = 25
 STREAMS_MAX = 64
+SEARCH_BATCH = 25
 """Number of requests that are decoded before the controller runs again."""
 
 RUN = secrets.token_hex(4)

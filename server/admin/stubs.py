@@ -129,6 +129,7 @@ async def replace_stub(stub_id: StubId, body: NewStub, double: TheDouble) -> Res
     """Replace a stub; the new one counts from 0."""
     _live(double, stub_id)
     stub = await _read(body)
+    _live(double, stub_id)  # it may have been removed meanwhile
     if stub.id not in ("", stub_id):
         raise ProblemError(409, f"the stub has id {stub.id!r}, the path {stub_id!r}", pointer="#/id")
     return _one(double.script.stubs.replace(stub_id, stub))

@@ -94,6 +94,8 @@ async def test_a_wrong_field_is_pointed_at(http: httpx.AsyncClient) -> None:
     unknown = (await http.patch("/v1/settings", json={"strickt": True})).json()
     assert (unknown["status"], unknown["errors"][0]["pointer"]) == (422, "#/strickt")
     assert "did you mean strict?" in unknown["detail"]
+    misspelt = (await http.patch("/v1/stubs/x", json={"enable": False})).json()["detail"]
+    assert misspelt == "#/enable: there is no such field; did you mean enabled? (1 more)"
     step = {"fault": {"kind": "resign"}, "durration": 1}
     nested = (await http.post("/v1/plan", json={"plan": [step]})).json()["errors"][0]
     assert nested == {"detail": "there is no such field; did you mean duration?", "pointer": "#/plan/0/durration"}
