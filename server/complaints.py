@@ -53,12 +53,14 @@ def unfired_faults(faults: Faults, state: State, requests: Sequence[Exchange]) -
     def text(fault: Fault) -> str:
         why = ""
         try:
-            if (broker_id := fault.params.integer("broker_id")) >= 0:
-                state.broker(broker_id)
+            named = fault.params.integer("broker_id") if "broker_id" in fault.params else -1
+            for broker_id in (named, *fault.match.broker_id):
+                if broker_id >= 0:
+                    state.broker(broker_id)
         except ValueError as unknown:
             why = f"\n  {unknown}"
-        except (KeyError, RuntimeError):
-            pass  # it is about no broker, or no controller is active that knows them
+        except RuntimeError:
+            pass  # no controller is active that knows them
         if fault.kind.toxic is not None and (brokers := sorted(_brokers_met(fault.match, requests))):
             where = ", ".join(map(str, brokers))
             why = f"\n  its clients sent requests to broker {where}; without broker={where} it affects controllers only"

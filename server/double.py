@@ -412,13 +412,13 @@ class Double:
         """Advance the clock; sessions expire, periodic work runs and parked requests are answered, each at its time.
 
         TypeError if `ms` is no integer, ValueError if it is negative, and if the clock is the machine's: give the
-        controller `clock=VirtualClock()`.
+        controller `clock="virtual"`.
         """
         clock = self.clock
         if not isinstance(clock, VirtualClock):
             raise ValueError(
                 "the controller runs on the machine's clock, which nobody can move:"
-                " start it with clock=VirtualClock() (`mockraft serve --virtual-clock`)"
+                ' start it with clock="virtual" (`mockraft serve --virtual-clock`)'
             )
         clock.advance(ms)
 

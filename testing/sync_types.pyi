@@ -217,7 +217,7 @@ class SyncController(Facade):
         """Advance the clock; sessions expire, periodic work runs and parked requests are answered, each at its time.
 
         TypeError if `ms` is no integer, ValueError if it is negative, and if the clock is the machine's: give the
-        controller `clock=VirtualClock()`."""
+        controller `clock="virtual"`."""
     def as_version(
         self, version: str | None, api_versions: Mapping[str, object] | Mapping[int, object] | None = None
     ) -> None:
@@ -429,7 +429,7 @@ class SyncQuorum(Facade):
         """Advance the clock; sessions expire, periodic work runs and parked requests are answered, each at its time.
 
         TypeError if `ms` is no integer, ValueError if it is negative, and if the clock is the machine's: give the
-        controller `clock=VirtualClock()`."""
+        controller `clock="virtual"`."""
     def as_version(
         self, version: str | None, api_versions: Mapping[str, object] | Mapping[int, object] | None = None
     ) -> None:
