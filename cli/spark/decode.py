@@ -75,7 +75,6 @@ def decode(options: DecodeOptions) -> None:
     need_spark()
     from mockraft.spark_replay.spark import decode_job
     from mockraft.spark_replay.spark.coverage import coverage
-    from pyspark.errors import AnalysisException
 
     out = sparks_path(options.out)
     only = decode_job.TABLES if options.tables is None else _chosen(options.tables, decode_job.CHOICES, "--tables")
@@ -105,10 +104,8 @@ def decode(options: DecodeOptions) -> None:
                 chosen,
                 on_table=lambda name: step(f"writing {name} ({names.index(name) + 1} of {len(names)})"),
             )
-        except AnalysisException as error:
-            if error.getCondition() != "PATH_ALREADY_EXISTS":
-                raise
-            raise OptionError(f"a table exists in {out}: --overwrite replaces it", "--out") from None
+        except decode_job.TablesExistError as there:
+            raise OptionError(f"{there}: --overwrite replaces them", "--out") from None
         found = []
         if "messages" in only:
             step("counting messages")

@@ -9,11 +9,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mockraft.spark_replay.spark import tables
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 TABLES = ("frames", "messages", "exchanges", "conn_events", "file_events")
 CHOICES = (*TABLES, "records", "forwarded")
 """The tables that are written by default, and those that are written when asked for."""
+
+
+class TablesExistError(ValueError):
+    """Tables that were to be written exist."""
 
 
 class TableOptions(NamedTuple):
@@ -45,7 +50,8 @@ def write_tables(
 
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
     other table: bytes with secrets hidden have neither whole snapshots nor carried responses. A table `messages_Fetch`
-    has the messages of one API of `typed`. Raises what the source and Spark raise, and OptionError.
+    has the messages of one API of `typed`. Raises what the source and Spark raise, OptionError, and
+    TablesExistError before anything is written.
     """
     only, show_secrets, partitions = options.only, options.show_secrets, options.partitions
     captured = partial(tables.frames, spark, captures, partitions=partitions, **options.source)
@@ -75,12 +81,24 @@ def write_tables(
     for api in options.typed:
         names.append(typed_name(api))
         makers[names[-1]] = partial(typed, api)
+    if not options.overwrite and (there := [name for name in names if _exists(spark, f"{fspath(out)}/{name}")]):
+        raise TablesExistError(f"{fspath(out)} has tables already: {', '.join(there)}")
     rows, mode = {}, "overwrite" if options.overwrite else "errorifexists"
     for name in names:
         on_table(name)
         makers[name]().write.parquet(f"{fspath(out)}/{name}", mode=mode)
         rows[name] = spark.read.parquet(f"{fspath(out)}/{name}").count()
     return rows
+
+
+def _exists(spark: SparkSession, path: str) -> bool:
+    """Return True if there is a folder: Spark looks for it when it plans to read it."""
+    try:
+        return bool(spark.read.text(path).schema)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return False
 
 
 def typed_name(api: str) -> str:

@@ -1,6 +1,7 @@
 """`mockraft spark decode` and `replay`, on the session that the tests share."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,11 @@ def test_tables_are_written_and_progress_is_not_in_json(
         "mockraft spark: writing messages (2 of 2)",
         "mockraft spark: counting messages",
     ]
-    again = run(*words, "--tables", "frames")
+    shutil.rmtree(tmp_path / "t" / "frames")
+    again = run(*words, "--tables", "frames,messages")
     assert again.exit_code == 2
-    assert "--overwrite replaces it" in again.stderr
+    assert "has tables already: messages: --overwrite replaces them" in " ".join(again.stderr.split())
+    assert not (tmp_path / "t" / "frames").exists(), "nothing is written before"
     named = run(*words, "--tables", "records", "--topics", "orders")
     assert (named.exit_code, "topic ids, not names" in named.stderr) == (0, True)
 
