@@ -367,13 +367,17 @@ async def connect(
     except ssl.SSLError as error:
         raise AuthenticationFailedError(f"TLS with {host}:{port} failed: {error}") from error
     except OSError as error:  # TimeoutError is one
-        raise DisconnectedError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error
+        why = "timed out" if isinstance(error, TimeoutError) else str(error)
+        why = why or "closed by the other side in TLS's handshake; does it have TLS?"
+        raise DisconnectedError(f"cannot connect to {host}:{port}: {why}") from error
     try:
         if login is not None:
             await connection.authenticate(login)
         if handshake:
             await connection.handshake()
-    except BaseException:
+    except BaseException as error:
         await connection.close()
+        if tls is None and type(error) is DisconnectedError:
+            raise DisconnectedError(f"{error}, before it answered ApiVersions; does it expect TLS?") from error
         raise
     return connection

@@ -62,6 +62,17 @@ async def test_a_broker_that_cannot_log_in_is_not_waited_for(tmp_path: Path) -> 
         Controller(**security.controller_options, client_security=ClientSecurity())
 
 
+async def test_where_one_side_alone_has_tls_the_client_asks_about_it(tmp_path: Path) -> None:
+    security = ListenerSecurity(tmp_path, "SSL")
+    for options, own, why in (
+        (security.controller_options, ClientSecurity(), "before it answered ApiVersions; does it expect TLS"),
+        ({}, security.client, "closed by the other side in TLS's handshake; does it have TLS"),
+    ):
+        async with Controller(**options) as controller:
+            with pytest.raises(client.DisconnectedError, match=why):
+                await client.connect(controller.host, controller.port, security=own)
+
+
 async def _start(**options: Any) -> None:
     async with Controller(**options):
         pass
