@@ -39,6 +39,8 @@ _FRAME = struct.Struct(">8xi4xb")  # length and magic
 _LENGTH_MIN = 14
 _LENGTH_MAX = (1 << 31) - 1 - LENGTH_COUNTED_FROM
 _COMPRESSIONS = 5
+_UNPACKED_MAX = {2: 22, 3: 255, 4: 1 << 15}
+"""Bytes that a byte of snappy, lz4 and zstd unpacks to at most."""
 _NO_TIMESTAMP = -1
 _VARINT_BYTES_MAX = 10
 
@@ -106,6 +108,8 @@ def check_produced(records: bytes, header: BatchHeader, config: LogConfig, now_m
         except zlib.error as error:
             raise LogError(error_codes.UNKNOWN_SERVER_ERROR, f"gzip: {error}") from error
         _check_count(unpacked, 0, len(unpacked), header.record_count, is_whole=is_whole)
+    elif header.record_count * (1 + RECORD_BYTES_MIN) > (size_bytes - HEADER_BYTES) * _UNPACKED_MAX[codec]:
+        raise _invalid("Incorrect declared batch size, premature EOF reached")
     if not config.is_log_append_time:
         _check_times(header, config, now_ms)
 

@@ -77,6 +77,16 @@ def test_a_count_that_is_not_positive_is_refused(count: int) -> None:
     assert refusal(lambda: check(uncounted))[1] == f"Invalid reported count for record batch: {count}"
 
 
+@each_row(("codec", "most"), [(2, 50), (3, 582), (4, 74_898)])
+def test_a_count_that_compressed_records_cannot_have_is_refused(codec: int, most: int) -> None:
+    def claiming(count: int) -> bytes:
+        packed = changed(batch(b"x", b"x"), ">h", 21, codec)
+        return changed(changed(packed, ">i", 23, count - 1), ">i", 57, count)
+
+    check(claiming(most))
+    assert "premature EOF" in refusal(lambda: check(claiming(most + 1)))[1]
+
+
 def test_the_longest_batch_is_incomplete_and_a_longer_one_fails() -> None:
     records = batch(b"a")
 
