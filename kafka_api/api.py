@@ -33,7 +33,8 @@ class Api(Generic[RequestT, ResponseT]):
     Servers narrow the type of `handle`. `error_form(request, error_code, message)` makes the error response of an API
     that needs more than the code and, if the response has a field for it, the message. A version below 0 stands for
     the message's own limit. `served_by` is the server's name in the journal. `validate` raises WireError for a
-    decodable body that Kafka's request class rejects.
+    decodable body that Kafka's request class rejects. `in_session` returns a copy of a request that also names what
+    the client's session adds, for stubs that select some of it.
     """
 
     request: type[RequestT]
@@ -44,6 +45,7 @@ class Api(Generic[RequestT, ResponseT]):
     max_version: int = -1
     served_by: str = "broker"
     validate: Callable[[RequestT], None] | None = None
+    in_session: Callable[[RequestT, Any], RequestT] | None = None
 
     def __post_init__(self) -> None:
         if self.error_form is None:
@@ -169,7 +171,7 @@ class RequestContext(OfRequest):
 
     `failure` is the traceback if the handler raised, `refused_with` the code with which it refused the request as a
     whole. `remark` is what the client could do better, for the log and the journal, `changed_by` the stub that changed
-    the request, empty for none.
+    the request, empty for none; `asked` is the client's request if the stub has taken out of it what it refuses.
     """
 
     header: Request
@@ -179,6 +181,7 @@ class RequestContext(OfRequest):
     refused_with: int = field(default=0, init=False)
     remark: str = field(default="", init=False)
     changed_by: str = field(default="", init=False)
+    asked: Message | None = field(default=None, init=False)
 
     @property
     def client_id(self) -> str:

@@ -124,16 +124,18 @@ class ScriptedRequest:
         """Take the selected entities out of the request; return the response if all of it is refused."""
         entities, request, version = self.plan.entities, self.request, self.received.api_version
         assert entities is not None, "a refusal is for entities"
-        taken = entities.of(request.body, version, self.received.topic_name)
+        whole, topic_name = self.received.in_session or request.body, self.received.topic_name
+        taken = entities.of(whole, version, topic_name)
         if taken is None:
             return None
         if not taken.lists or not entities.is_refused_alone(request.body.api_key, version):
             request.ctx.refused_with = refusal.error_code
-            whole: Message = request.api.error(request.body, *refusal)
-            return whole
+            error: Message = request.api.error(request.body, *refusal)
+            return error
+        if hasattr(whole, "max_wait_ms") and entities.of(request.body, version, topic_name) is not None:
+            whole.max_wait_ms = 0  # with an error Kafka answers a fetch at once
         self._refused, self._is_emptied = taken, taken.remove()
-        if hasattr(request.body, "max_wait_ms"):
-            request.body.max_wait_ms = 0  # with an error Kafka answers a fetch at once
+        request.ctx.asked, request.body = request.body, whole
         return None
 
     def _follow(self, response: Result, now_ms: int) -> Result:
@@ -262,7 +264,7 @@ class ScriptedRequests:
         is_envelope = api_key == api_keys.ENVELOPE
         if self.stubs.is_idle_for(api_key) and not is_envelope:
             return None
-        received = self._stub_request(request.connection, request.body, ctx)
+        received = self._stub_request(request.connection, request.api, request.body, ctx)
         stub, failure = self._match(received)
         unmatched = stub is None and self._broker < 0 and self.stubs.expects_stub_of(api_key)
         if stub is None and failure is None and not unmatched and not is_envelope:
@@ -281,7 +283,7 @@ class ScriptedRequests:
         self, outer: ScriptedRequest, api: AnyApi, body: Message, ctx: RequestContext, own: Callable[[], Result]
     ) -> Result:
         """Answer the request in an Envelope, by its own stub if it has one."""
-        received = self._stub_request(outer.request.connection, body, ctx)
+        received = self._stub_request(outer.request.connection, api, body, ctx)
         stub, failure = self._match(received)
         if failure is not None:
             raise failure
@@ -292,7 +294,9 @@ class ScriptedRequests:
         outer.unmatched = False
         return _for_envelope(outer.carried.begin(ctx.now_ms), api)
 
-    def _stub_request(self, connection: Connection, body: Message, ctx: serving_api.RequestContext) -> StubRequest:
+    def _stub_request(
+        self, connection: Connection, api: AnyApi, body: Message, ctx: serving_api.RequestContext
+    ) -> StubRequest:
         return StubRequest(
             ctx.api_key,
             ctx.api_version,
@@ -305,6 +309,7 @@ class ScriptedRequests:
             body,
             self._broker,
             self.listener.journal.topic_name,
+            None if api.in_session is None else api.in_session(body, ctx),
         )
 
     def _match(self, received: StubRequest) -> tuple[Stub | None, Exception | None]:

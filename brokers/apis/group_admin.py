@@ -6,6 +6,7 @@ by state and type). DescribeGroups is for groups of the classic protocol, Consum
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mockraft.brokers.apis import operations, share_offsets
@@ -74,19 +75,32 @@ def delete(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsRes
     """Delete groups without members, with their offsets."""
     results: dict[str, DeletableGroupResult] = {}
     waiting: dict[str, Waiting[bool]] = {}
+    forgetting: dict[str, Callable[[bool], dict[bytes, int] | None]] = {}
     for group_id in dict.fromkeys(request.groups_names):
         results[group_id] = DeletableGroupResult(group_id=group_id)
         try:
             ctx.check(AclOperation.DELETE, ResourceType.GROUP, group_id)
             group = _any(ctx, group_id)
             group.check_delete()
-            waiting[group_id] = ctx.broker.groups.delete(group_id)
             if isinstance(group, ShareGroup):
-                share_offsets.forget(ctx, group, ctx.image.topics)
+                forgetting[group_id] = share_offsets.forget(ctx, group, ctx.image.topics)
+            else:
+                waiting[group_id] = ctx.broker.groups.delete(group_id)
         except ApiError as refused:
             results[group_id].error_code = refused.error_code
 
-    def retry(_now_ms: int, _expired: bool) -> DeleteGroupsResponse | None:
+    def retry(_now_ms: int, expired: bool) -> DeleteGroupsResponse | None:
+        for group_id, errors_of in list(forgetting.items()):
+            if (errors := errors_of(expired)) is None:
+                return None
+            del forgetting[group_id]
+            results[group_id].error_code = max(errors.values(), default=error_codes.NONE)
+            try:
+                if not results[group_id].error_code:
+                    _any(ctx, group_id).check_delete()
+                    waiting[group_id] = ctx.broker.groups.delete(group_id)
+            except ApiError as refused:
+                results[group_id].error_code = refused.error_code
         for group_id, result in list(waiting.items()):
             try:
                 if result.result() is None:

@@ -6,7 +6,8 @@ both APIs count the session's epochs. Any member id may fetch: as in Kafka membe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from copy import deepcopy
 from typing import Final, NamedTuple, TypeAlias
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
@@ -25,7 +26,7 @@ from mockraft.wire.messages import share_acknowledge_response as acknowledged_as
 from mockraft.wire.messages import share_fetch_response as fetched_as
 from mockraft.wire.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from mockraft.wire.messages.share_acknowledge_response import ShareAcknowledgeResponse
-from mockraft.wire.messages.share_fetch_request import ShareFetchRequest
+from mockraft.wire.messages.share_fetch_request import FetchPartition, FetchTopic, ShareFetchRequest
 from mockraft.wire.messages.share_fetch_response import ShareFetchResponse
 
 OPENS, CLOSES = 0, -1
@@ -47,7 +48,8 @@ class _Readable(NamedTuple):
 def fetch(request: ShareFetchRequest, ctx: RequestContext) -> ShareFetchResponse | Parked[ShareFetchResponse]:
     """Acknowledge, then acquire records, and wait for some."""
     group_id, member_id = _checked(request, ctx)
-    shares, keys = ctx.broker.shares, list(_keys(request, ctx))
+    shares, asked = ctx.broker.shares, ctx.asked if isinstance(ctx.asked, ShareFetchRequest) else request
+    keys = list(_keys(asked, ctx))
     if request.is_renew_ack and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
         raise ApiError(error_codes.INVALID_REQUEST)
     acknowledges = any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions)
@@ -62,7 +64,8 @@ def fetch(request: ShareFetchRequest, ctx: RequestContext) -> ShareFetchResponse
             session = shares.session(group_id, member_id, epoch)
             forgotten = {(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions}
             session.update(keys, forgotten)
-    fetching = _ShareFetch(request, ctx, session, _acknowledge(request, ctx))
+    withheld = session.partitions.keys() - set(_keys(request, ctx)) if asked is not request else frozenset()
+    fetching = _ShareFetch(request, ctx, session, _acknowledge(request, ctx), withheld)
     if request.share_session_epoch == CLOSES:
         shares.close(group_id, member_id)
     if request.share_session_epoch == CLOSES or request.is_renew_ack or not session.partitions:
@@ -104,18 +107,24 @@ def acknowledge(request: ShareAcknowledgeRequest, ctx: RequestContext) -> ShareA
 
 
 class _ShareFetch:
-    """One fetch in progress; its acknowledgements are done."""
+    """One fetch in progress; its acknowledgements are done. A stub refuses the `withheld` partitions."""
 
     def __init__(
-        self, request: ShareFetchRequest, ctx: RequestContext, session: ShareSession, acknowledged: Errors
+        self,
+        request: ShareFetchRequest,
+        ctx: RequestContext,
+        session: ShareSession,
+        acknowledged: Errors,
+        withheld: Collection[ReplicaKey],
     ) -> None:
         self._request = request
         self._ctx = ctx
         self._session = session
         self._acknowledged = acknowledged
+        self._withheld = withheld
         self._group_id, self._member_id = request.group_id or "", request.member_id or ""
         self._settings = ctx.broker.shares.settings(self._group_id)
-        self._seen: list[int] = []
+        self._seen: list[object] = []
 
     def retry(self, now_ms: int, expired: bool) -> ShareFetchResponse | None:
         """Return the response once there is enough to acquire, or the time is over."""
@@ -129,18 +138,19 @@ class _ShareFetch:
         is_enough = size >= max(self._request.min_bytes, 1) or len(errors) == len(self._session.partitions)
         return self.answer(errors, found, now_ms) if expired or is_enough else None
 
-    def _changes(self) -> list[int]:
-        replicas = self._ctx.broker.replicas
-        hosted = [replicas.hosted(key) for key in self._session.partitions]
-        return [self._ctx.broker.shares.changes, *(each.changes for each in hosted if each is not None)]
+    def _changes(self) -> list[object]:
+        broker, keys = self._ctx.broker, self._session.partitions
+        shares = [broker.shares.partitions.get((self._group_id, key)) for key in keys]
+        hosted = [broker.replicas.hosted(key) for key in keys]
+        return [*shares, *(each.changes for each in (*shares, *hosted) if each is not None)]
 
     def _read(self, now_ms: int) -> tuple[Errors, list[_Readable]]:
         """Read each partition from where records are available; a later request begins with another one."""
         errors: Errors = {}
         found: list[_Readable] = []
         left = min(self._request.max_bytes, self._ctx.broker.replicas.settings.fetch_max_bytes)
-        keys = list(self._session.partitions)
-        start = max(self._request.share_session_epoch, 0) % len(keys)
+        keys = [key for key in self._session.partitions if key not in self._withheld]
+        start = max(self._request.share_session_epoch, 0) % max(len(keys), 1)
         for key in keys[start:] + keys[:start]:
             try:
                 hosted = _led(self._ctx, key)
@@ -151,7 +161,9 @@ class _ShareFetch:
                 by = ReadBy(read_committed=self._settings.read_committed)
                 read = hosted.read(offset, left, at_least_one=not found, by=by)
             except LogError as refused:
-                errors[key] = refused
+                # Kafka's leader refuses no offset behind the log's end: the records may come.
+                if refused.error_code != error_codes.OFFSET_OUT_OF_RANGE:
+                    errors[key] = refused
                 continue
             if read.records:
                 found.append(_Readable(hosted, share, read))
@@ -176,6 +188,8 @@ class _ShareFetch:
                 data[key].current_leader = fetched_as.LeaderIdAndEpoch(leader_id=led[0], leader_epoch=led[1])
                 leaders.add(led[0])
         for key, must_answer in self._session.partitions.items():
+            if key in self._withheld:
+                continue
             if must_answer and self._request.share_session_epoch != CLOSES and not self._request.is_renew_ack:
                 data.setdefault(key, _empty(key))
                 self._session.partitions[key] = False
@@ -205,6 +219,7 @@ class _ShareFetch:
         headers = read_headers(records, check_crc=False)
         wanted = Wanted(self._member_id, records_max, request.batch_size, request.share_acquire_mode)
         acquired = each.share.acquire(wanted, headers, each.read.aborted, self._settings, now_ms)
+        self._ctx.broker.shares.acquired(each.share)
         part = _empty(each.hosted.key)
         if acquired:
             taken = [
@@ -231,6 +246,17 @@ def _checked(request: ShareFetchRequest | ShareAcknowledgeRequest, ctx: RequestC
 
 def _keys(request: ShareFetchRequest, _ctx: RequestContext) -> Iterator[ReplicaKey]:
     return ((topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions)
+
+
+def in_session(request: ShareFetchRequest, ctx: RequestContext) -> ShareFetchRequest:
+    """Return a copy of a fetch that names all partitions of its session."""
+    whole = deepcopy(request)
+    session = ctx.broker.shares.sessions.get((request.group_id or "", request.member_id or ""))
+    if session is not None and request.share_session_epoch > OPENS:
+        forgotten = {(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions}
+        for topic_id, index in session.partitions.keys() - set(_keys(request, ctx)) - forgotten:
+            whole.topics.append(FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition_index=index)]))
+    return whole
 
 
 def _led(ctx: RequestContext, key: ReplicaKey) -> HostedPartition:
@@ -298,6 +324,6 @@ def _leader(ctx: RequestContext, topic_id: bytes, index: int, code: int) -> tupl
 
 
 APIS: Final[tuple[AnyApi, ...]] = (
-    Api(ShareFetchRequest, ShareFetchResponse, fetch, replicas=_keys),
+    Api(ShareFetchRequest, ShareFetchResponse, fetch, in_session=in_session, replicas=_keys),
     Api(ShareAcknowledgeRequest, ShareAcknowledgeResponse, acknowledge),
 )

@@ -8,7 +8,7 @@ a leader answers them for its partitions, and a coordinator of share state, whic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Need, Parked, RequestContext
 from mockraft.brokers.apis.list_offsets import LATEST
@@ -17,6 +17,7 @@ from mockraft.brokers.apis.share_groups import check_enabled, find_share_group
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.coordinators.share_groups import ShareGroup
+from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.partition import NO_EPOCH
 from mockraft.brokers.shares.leaders import Keys
@@ -46,6 +47,8 @@ from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, Li
 from mockraft.wire.messages.read_share_group_state_summary_request import ReadShareGroupStateSummaryRequest
 
 ResponseT = TypeVar("ResponseT", bound=Message)
+KeyT = TypeVar("KeyT")
+Answer: TypeAlias = altered_as.AlterShareGroupOffsetsResponsePartition | deleted_as.DeleteShareGroupOffsetsResponseTopic
 NO_OFFSET: Final = -1
 _STATES: Final = (Items("topics", "results", ("topic_id",)), Items("partitions", "partitions", ("partition",)))
 
@@ -57,7 +60,7 @@ def describe(
     check_enabled(ctx)
     described = [_Described(ctx, each) for each in request.groups]
     response = DescribeShareGroupOffsetsResponse(groups=[each.answer for each in described])
-    return _when(lambda: all(each.is_known() for each in described), response, ctx)
+    return _when(lambda _: all(each.is_known() for each in described), response, ctx)
 
 
 def alter(
@@ -67,6 +70,7 @@ def alter(
     group = _idle_group(ctx, request.group_id, AclOperation.READ, may_create=True)
     response = AlterShareGroupOffsetsResponse()
     offsets: dict[ReplicaKey, int] = {}
+    pending: dict[ReplicaKey, altered_as.AlterShareGroupOffsetsResponsePartition] = {}
     for topic in request.topics:
         known = ctx.image.topics_by_name.get(topic.topic_name)
         answer = altered_as.AlterShareGroupOffsetsResponseTopic(topic_name=topic.topic_name)
@@ -75,14 +79,12 @@ def alter(
         for partition in topic.partitions:
             index = partition.partition_index
             code = _code(ctx, topic.topic_name, index)
-            message = error_codes.message(code) if code else None
-            answer.partitions.append(
-                altered_as.AlterShareGroupOffsetsResponsePartition(
-                    partition_index=index, error_code=code, error_message=message
-                )
-            )
+            altered = altered_as.AlterShareGroupOffsetsResponsePartition(partition_index=index)
+            _refuse_with(altered, code)
+            answer.partitions.append(altered)
             if code == error_codes.NONE:
                 offsets[answer.topic_id, index] = partition.start_offset
+                pending[answer.topic_id, index] = altered
     group.partitions |= offsets.keys()
 
     def make(keys: Keys) -> InitializeShareGroupStateRequest:
@@ -98,7 +100,7 @@ def alter(
         return InitializeShareGroupStateRequest(group_id=request.group_id, topics=topics)
 
     asked = ctx.broker.share_leaders.ask(offsets, make)
-    return _when(lambda: asked.result() is not None, response, ctx)
+    return _when(lambda expired: _settle(pending, _errors(asked, offsets, expired)), response, ctx)
 
 
 def delete(
@@ -107,25 +109,26 @@ def delete(
     """Let a group without members forget topics."""
     group = _idle_group(ctx, request.group_id, AclOperation.DELETE)
     response = DeleteShareGroupOffsetsResponse()
-    forgotten = set()
+    pending: dict[bytes, deleted_as.DeleteShareGroupOffsetsResponseTopic] = {}
     for topic in request.topics:
         known = ctx.image.topics_by_name.get(topic.topic_name)
         code = _code(ctx, topic.topic_name)
-        answer = deleted_as.DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, error_code=code)
+        answer = deleted_as.DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name)
         answer.topic_id = bytes(16) if known is None else known.topic_id
-        answer.error_message = error_codes.message(code) if code else None
+        _refuse_with(answer, code)
         response.responses.append(answer)
         if code == error_codes.NONE:
-            forgotten.add(answer.topic_id)
-    is_done = forget(ctx, group, forgotten)
-    return _when(is_done, response, ctx)
+            pending[answer.topic_id] = answer
+    forgetting = forget(ctx, group, pending)
+    return _when(lambda expired: _settle(pending, forgetting(expired)), response, ctx)
 
 
-def forget(ctx: RequestContext, group: ShareGroup, topic_ids: Iterable[bytes]) -> Callable[[], bool]:
-    """Let the leaders delete a group's state of topics; the result tells whether they have."""
+def forget(
+    ctx: RequestContext, group: ShareGroup, topic_ids: Iterable[bytes]
+) -> Callable[[bool], dict[bytes, int] | None]:
+    """Let the leaders delete a group's state of topics; the result returns the topics' errors, None before the end."""
     topics = ctx.image.topics.keys() & topic_ids
     forgotten = frozenset(key for key in group.partitions if key[0] in topics)
-    group.partitions -= forgotten
 
     def make(keys: Keys) -> DeleteShareGroupStateRequest:
         topics = [
@@ -137,7 +140,14 @@ def forget(ctx: RequestContext, group: ShareGroup, topic_ids: Iterable[bytes]) -
         return DeleteShareGroupStateRequest(group_id=group.group_id, topics=topics)
 
     asked = ctx.broker.share_leaders.ask(forgotten, make)
-    return lambda: asked.result() is not None
+
+    def errors(expired: bool) -> dict[bytes, int] | None:
+        if (found := _errors(asked, forgotten, expired)) is None:
+            return None
+        group.partitions -= {key for key, code in found.items() if code == error_codes.NONE}
+        return {key[0]: code for key, code in sorted(found.items(), key=lambda each: each[1])}
+
+    return errors
 
 
 class _Described:
@@ -254,12 +264,34 @@ def _code(ctx: RequestContext, name: str, index: int = 0) -> int:
     return error_codes.NONE if is_known else error_codes.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _when(is_done: Callable[[], bool], response: ResponseT, ctx: RequestContext) -> ResponseT | Parked[ResponseT]:
-    """Return the response once the leaders have answered."""
-    if is_done():
+def _errors(asked: Waiting[list[Any]], keys: Iterable[ReplicaKey], expired: bool) -> dict[ReplicaKey, int] | None:
+    """Return the error of each partition, its leader's or that the leader has not answered; None before the end."""
+    responses = asked.result()
+    if responses is None and not expired:
+        return None
+    codes = dict.fromkeys(keys, error_codes.COORDINATOR_NOT_AVAILABLE)
+    for topic in (topic for response in responses or () for topic in response.results):
+        codes.update(((topic.topic_id, each.partition), each.error_code) for each in topic.partitions)
+    return codes
+
+
+def _settle(pending: Mapping[KeyT, Answer], errors: Mapping[KeyT, int] | None) -> bool:
+    """Put errors into the answers that wait for them; return True if there are answers."""
+    for key, code in (errors or {}).items():
+        _refuse_with(pending[key], code)
+    return errors is not None
+
+
+def _refuse_with(answer: Answer, code: int) -> None:
+    answer.error_code, answer.error_message = code, error_codes.message(code) if code else None
+
+
+def _when(is_done: Callable[[bool], bool], response: ResponseT, ctx: RequestContext) -> ResponseT | Parked[ResponseT]:
+    """Return the response once the leaders have answered, or the time is over."""
+    if is_done(False):
         return response
     timeout_ms = int(ctx.broker.config.properties.get(*REQUEST_TIMEOUT_MS))
-    return Parked(ctx.now_ms + timeout_ms, lambda _, expired: response if is_done() or expired else None)
+    return Parked(ctx.now_ms + timeout_ms, lambda _, expired: response if is_done(expired) or expired else None)
 
 
 # The leaders.
@@ -293,7 +325,8 @@ def _on_state(name: str, act: Act) -> AnyApi:
 
 
 def _initialize(ctx: RequestContext, group_id: str, key: ReplicaKey, start_offset: int) -> Mapping[str, int]:
-    ctx.broker.shares.reset(group_id, key, start_offset)
+    # Without an offset the group begins where it says.
+    ctx.broker.shares.reset(group_id, key, None if start_offset == NO_OFFSET else start_offset)
     return {}
 
 

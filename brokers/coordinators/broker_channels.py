@@ -46,9 +46,13 @@ class BrokerChannels:
         answered: Callable[[R], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Send a request to a reachable broker; `failed` gets DisconnectedError, WireError, UnsupportedVersionError."""
+        """Send a request to a broker; `failed` gets DisconnectedError, WireError, UnsupportedVersionError."""
         endpoint = self._replicas.endpoint_of(broker_id)
-        assert endpoint is not None
+        if endpoint is None:
+            self._busy.add(broker_id)  # so that `failed` sends it nothing
+            failed(DisconnectedError(f"broker {broker_id} is not registered"))
+            self._busy.discard(broker_id)
+            return
         link = self._links.get(broker_id)
         if link is not None and (link.host, link.port) != endpoint:
             self._kernel.disconnect(link)

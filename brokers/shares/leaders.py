@@ -71,7 +71,7 @@ class Leaders:
 
     def _send_next(self, leader: int) -> None:
         queue = self._queues.get(leader)
-        if queue and not self._channels.is_busy(leader):
+        while queue and not self._channels.is_busy(leader):
             queue.popleft()()
 
 

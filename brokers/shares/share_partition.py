@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, unique
 from typing import Final, NamedTuple
@@ -27,6 +27,8 @@ class Acknowledgement(IntEnum):
 
 BATCH_OPTIMIZED: Final = 0
 """The acquire mode that ends with a whole batch of the log; the other one ends with the last record wanted."""
+_ACQUIRED_MAX: Final = 10_000
+"""Records of one batch that a fetch acquires: a small batch may have any number. Kafka acquires all of them."""
 
 
 class ShareSettings(NamedTuple):
@@ -62,49 +64,36 @@ class AcknowledgedRange(NamedTuple):
     last: int
     types: Sequence[int]
 
-    def each(self) -> Iterator[tuple[int, Acknowledgement]]:
-        """Return each offset with its type."""
-        for at, offset in enumerate(range(self.first, self.last + 1)):
-            yield offset, Acknowledgement(self.types[at] if len(self.types) > 1 else self.types[0])
+    def each(self, start_offset: int) -> Iterator[tuple[int, Acknowledgement]]:
+        """Return each offset from the start offset on with its type."""
+        for offset in range(max(self.first, start_offset), self.last + 1):
+            yield offset, Acknowledgement(self.types[offset - self.first] if len(self.types) > 1 else self.types[0])
 
 
 @dataclass(slots=True)
 class _Record:
-    """A record between the start offset and the end; without a member it is available, or done."""
+    """A record that is not done; without a member it is available."""
 
     member_id: str = ""
     deliveries: int = 0
     lock_end_ms: int = NEVER_MS
-    is_done: bool = False
-
-    @property
-    def is_available(self) -> bool:
-        """True if a member may acquire it."""
-        return not self.member_id and not self.is_done
 
     def acquire(self, member_id: str, lock_end_ms: int) -> None:
         """Lock it for a member."""
         self.member_id, self.lock_end_ms = member_id, lock_end_ms
         self.deliveries += 1
 
-    def release(self, deliveries_max: int) -> None:
-        """Make it available again, or archive it after its last delivery."""
-        self.member_id, self.lock_end_ms = "", NEVER_MS
-        self.is_done = self.deliveries >= deliveries_max
 
-    def end(self) -> None:
-        """Never deliver it again."""
-        self.member_id, self.lock_end_ms, self.is_done = "", NEVER_MS, True
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SharePartition:
     """The records from `start_offset` to `end_offset` (exclusive) were acquired at least once, or are gaps.
 
-    `next_tick_ms` is the time of the next `tick`, or earlier.
+    `_records` has those of them that are not done, in order. `next_tick_ms` is the time of the next `tick`, or earlier.
+    `changes` counts what lets members acquire more; without any, nothing is lost with the partition's state.
     """
 
     start_offset: int
+    changes: int = 0
     end_offset: int = field(init=False)
     next_tick_ms: int = field(default=NEVER_MS, init=False)
     _records: dict[int, _Record] = field(default_factory=dict, init=False)
@@ -116,8 +105,10 @@ class SharePartition:
         """Return the first offset to acquire; None while members have as many records as they may."""
         if log_start_offset > self.start_offset:
             self.end_offset = max(self.end_offset, log_start_offset)
-            self._start_at(log_start_offset)
-        available = (offset for offset, each in self._records.items() if each.is_available)
+            for offset in [each for each in self._records if each < log_start_offset]:
+                del self._records[offset]
+            self._advance()
+        available = (offset for offset, each in self._records.items() if not each.member_id)
         return next(available, self.end_offset if self._room(settings) > 0 else None)
 
     def acquire(
@@ -139,14 +130,16 @@ class SharePartition:
             if in_range >= wanted.batch_size:
                 in_range = 0
             is_aborted = settings.read_committed and _is_aborted(batch, aborted)
-            for offset in range(max(batch.base_offset, self.start_offset), batch.last_offset + 1):
+            known_end = max(self.end_offset, batch.base_offset)
+            end = min(batch.last_offset + 1, known_end + (_ACQUIRED_MAX if room > 0 else 0))
+            for offset in range(max(batch.base_offset, self.start_offset), end):
                 if count >= records_max and wanted.mode != BATCH_OPTIMIZED:
                     break
-                record = self._reached(offset, may_extend=room > 0)
-                if record is None or not record.is_available:
+                record = self._reached(offset)
+                if record is None or record.member_id:
                     continue
                 if is_aborted:
-                    record.end()
+                    del self._records[offset]
                     continue
                 record.acquire(wanted.member_id, now_ms + settings.lock_ms)
                 if in_range and found[-1].last == offset - 1 and found[-1].deliveries == record.deliveries:
@@ -154,6 +147,8 @@ class SharePartition:
                 else:
                     found.append(Acquired(offset, offset, record.deliveries))
                 count, in_range = count + 1, in_range + 1
+            if end <= batch.last_offset:
+                break
         self.next_tick_ms = min(self.next_tick_ms, now_ms + settings.lock_ms)
         self._advance()
         return found
@@ -167,67 +162,66 @@ class SharePartition:
         for each in ranges:
             if self._records and each.last >= self.end_offset:
                 raise ApiError(error_codes.INVALID_REQUEST, _PAST_THE_END)
-            for offset, kind in each.each():
+            for offset, kind in each.each(self.start_offset):
                 record = self._records.get(offset)
-                if offset < self.start_offset:
-                    continue
                 if record is None or not record.member_id or offset in changes:
                     raise ApiError(error_codes.INVALID_RECORD_STATE, _NOT_ACQUIRED)
                 if record.member_id != member_id:
                     raise ApiError(error_codes.INVALID_RECORD_STATE, _NOT_THE_OWNER)
                 changes[offset] = record, kind
-        for record, kind in changes.values():
+        for offset, (record, kind) in changes.items():
             if kind is Acknowledgement.RELEASE:
-                record.release(settings.deliveries_max)
+                self._release_one(offset, record, settings)
             elif kind is Acknowledgement.RENEW:
                 record.lock_end_ms = lock_end_ms
-                self.next_tick_ms = min(self.next_tick_ms, lock_end_ms)
             else:
-                record.end()
+                del self._records[offset]
         self._advance()
+        self.changes += 1
 
     def release(self, member_id: str, settings: ShareSettings) -> bool:
         """Release all records of a member whose session ends; return True if there were any."""
-        return self._release([each for each in self._records.values() if each.member_id == member_id], settings)
+        return self._release(settings, lambda each: each.member_id == member_id)
 
     def tick(self, now_ms: int, settings: ShareSettings) -> bool:
         """Release records whose lock has ended; return True if there were any."""
-        has_released = self._release([each for each in self._records.values() if now_ms >= each.lock_end_ms], settings)
+        has_released = self._release(settings, lambda each: now_ms >= each.lock_end_ms)
         self.next_tick_ms = min((each.lock_end_ms for each in self._records.values()), default=NEVER_MS)
         return has_released
 
     @property
     def done_count(self) -> int:
         """The number of records that are done, though one below them is not."""
-        return sum(each.is_done for each in self._records.values())
+        return self.end_offset - self.start_offset - len(self._records)
 
     # Internals.
 
-    def _release(self, records: list[_Record], settings: ShareSettings) -> bool:
-        for each in records:
-            each.release(settings.deliveries_max)
+    def _release(self, settings: ShareSettings, is_released: Callable[[_Record], bool]) -> bool:
+        released = [(offset, each) for offset, each in self._records.items() if is_released(each)]
+        for offset, each in released:
+            self._release_one(offset, each, settings)
         self._advance()
-        return bool(records)
+        self.changes += bool(released)
+        return bool(released)
+
+    def _release_one(self, offset: int, record: _Record, settings: ShareSettings) -> None:
+        """Make a record available again, or archive it after its last delivery."""
+        record.member_id, record.lock_end_ms = "", NEVER_MS
+        if record.deliveries >= settings.deliveries_max:
+            del self._records[offset]
 
     def _room(self, settings: ShareSettings) -> int:
         return settings.locks_max - (self.end_offset - self.start_offset)
 
-    def _reached(self, offset: int, *, may_extend: bool) -> _Record | None:
+    def _reached(self, offset: int) -> _Record | None:
         """Return the record of an offset, perhaps a new one; offsets that the log has jumped over are done."""
-        if offset >= self.end_offset and may_extend:
-            self._records.update((gap, _Record(is_done=True)) for gap in range(self.end_offset, offset))
+        if offset >= self.end_offset:
             self._records[offset] = _Record()
             self.end_offset = offset + 1
         return self._records.get(offset)
 
     def _advance(self) -> None:
-        offset = next((offset for offset, each in self._records.items() if not each.is_done), self.end_offset)
-        self._start_at(offset)
-
-    def _start_at(self, offset: int) -> None:
-        for each in range(self.start_offset, offset):
-            self._records.pop(each, None)
-        self.start_offset = offset
+        self.start_offset = next(iter(self._records), self.end_offset)
 
 
 _PAST_THE_END: Final = "Batch record not found. The last offset in request is past acquired records."

@@ -18,6 +18,8 @@ from mockraft.wire.errors import ApiError
 
 EPOCH_MAX: Final = 2**31 - 1
 SESSIONS_MAX: Final = ("group.share.max.share.sessions", 2_000)
+PARTITIONS_MAX: Final = 10_000
+"""Beyond it the oldest state is forgotten: any client makes groups."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +44,7 @@ class ShareSession:
 class Shares:
     """The share groups' state on one broker. `changed` is called with what parked requests may wait for.
 
-    `changes` counts that. Sessions are by group and member.
+    Sessions are by group and member.
     """
 
     def __init__(self, core: Core, changed: Callable[[], None]) -> None:
@@ -52,7 +54,7 @@ class Shares:
         self._sessions_max = int(core.config.properties.get(*SESSIONS_MAX))
         self.partitions: dict[tuple[str, ReplicaKey], SharePartition] = {}
         self.sessions: dict[tuple[str, str], ShareSession] = {}
-        self.changes = 0
+        self._next_tick_ms = NEVER_MS
 
     # Partitions.
 
@@ -75,14 +77,13 @@ class Shares:
         if reset.startswith("by_duration:"):
             found = log.offset_for_timestamp(now_ms - int(1_000 * seconds_of(reset.partition(":")[2])))
             start_offset = min(found[0], start_offset) if found is not None else start_offset
-        made = self.partitions[group_id, hosted.key] = SharePartition(start_offset)
-        return made
+        return self._keep(group_id, hosted.key, SharePartition(start_offset))
 
     def reset(self, group_id: str, key: ReplicaKey, start_offset: int | None) -> None:
         """Forget the state of a partition, and begin anew at an offset if there is one."""
         self.partitions.pop((group_id, key), None)
         if start_offset is not None:
-            self.partitions[group_id, key] = SharePartition(start_offset)
+            self._keep(group_id, key, SharePartition(start_offset, changes=1))
         self.wake()
 
     def metadata_advanced(self) -> None:
@@ -95,18 +96,24 @@ class Shares:
 
     def wake(self) -> None:
         """Let fetches look again: there may be records to acquire."""
-        self.changes += 1
         self._changed()
+
+    def acquired(self, share: SharePartition) -> None:
+        """Let `tick` release what was acquired."""
+        self._next_tick_ms = min(self._next_tick_ms, share.next_tick_ms)
 
     def tick(self, now_ms: int) -> None:
         """Release records whose lock has ended."""
+        if now_ms < self._next_tick_ms:
+            return
         for (group_id, _), each in list(self.partitions.items()):
             if now_ms >= each.next_tick_ms and each.tick(now_ms, self.settings(group_id)):
                 self.wake()
+        self._next_tick_ms = min((each.next_tick_ms for each in self.partitions.values()), default=NEVER_MS)
 
     def next_tick_ms(self) -> int:
-        """Return the time of the next `tick`."""
-        return min((each.next_tick_ms for each in self.partitions.values()), default=NEVER_MS)
+        """Return the time of the next `tick`, or an earlier one."""
+        return self._next_tick_ms
 
     # Sessions.
 
@@ -130,17 +137,26 @@ class Shares:
         return session
 
     def close(self, group_id: str, member_id: str) -> None:
-        """End a session: the member's records are available to others."""
-        del self.sessions[group_id, member_id]
-        settings = self.settings(group_id)
-        for (group, _), each in self.partitions.items():
-            if group == group_id and each.release(member_id, settings):
+        """End a session: the member's records are available to others. The last one of a group leaves only changes."""
+        session = self.sessions.pop((group_id, member_id))
+        settings, is_last = self.settings(group_id), all(group != group_id for group, _ in self.sessions)
+        for key in session.partitions:
+            share = self.partitions.get((group_id, key))
+            if share is not None and share.release(member_id, settings):
                 self.wake()
+            if share is not None and is_last and not share.changes:
+                del self.partitions[group_id, key]
 
     def disconnected(self, connection_id: int) -> None:
         """End the sessions of a connection that has ended."""
         for key in [key for key, each in self.sessions.items() if each.connection_id == connection_id]:
             self.close(*key)
+
+    def _keep(self, group_id: str, key: ReplicaKey, share: SharePartition) -> SharePartition:
+        if len(self.partitions) >= PARTITIONS_MAX:
+            del self.partitions[next(iter(self.partitions))]
+        self.partitions[group_id, key] = share
+        return share
 
     def _config_of(self, group_id: str, key: str) -> Any:
         return group_config(self._image, self._config.properties, group_id, key)

@@ -39,7 +39,7 @@ class StubRequest:
     """A request as matches see it.
 
     `broker_id` is the sending broker, -1 if it is not a broker's; `broker` the simulated broker that received it, -1 if
-    a controller did.
+    a controller did. `in_session` is the request with what its session adds, None for an API without sessions.
     """
 
     api_key: int
@@ -53,6 +53,7 @@ class StubRequest:
     request: Message
     broker: int = -1
     topic_name: TopicName = no_topic_name
+    in_session: Message | None = None
 
 
 RequestTest = Callable[[StubRequest], bool]
@@ -228,11 +229,15 @@ class Match:
         return {name: value for name in ENTITIES if (value := getattr(self, name)) is not None}
 
     def _of_entities(self, selection: Selection) -> Condition:
+        def whole(received: StubRequest) -> Message:
+            # The journal's entries are matched, too.
+            return getattr(received, "in_session", None) or received.request
+
         def test(received: StubRequest) -> bool:
-            return selection.of(received.request, received.api_version, received.topic_name) is not None
+            return selection.of(whole(received), received.api_version, received.topic_name) is not None
 
         def actual(received: StubRequest) -> object:
-            return selection.named(received.request, received.api_version, received.topic_name)
+            return selection.named(whole(received), received.api_version, received.topic_name)
 
         given = self._entities()
         return Condition(str(selection), next(iter(given.values())) if len(given) == 1 else given, test, actual)

@@ -21,6 +21,8 @@ from mockraft.brokers.partitions.partition import Assignment, Partition, Registe
 from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings
+from mockraft.brokers.shares.leaders import Leaders
+from mockraft.brokers.shares.shares import Shares
 from mockraft.wire.message import Message
 
 NEWEST = dict.fromkeys(range(100), (0, 99))
@@ -94,6 +96,8 @@ class Coordinating:
         self.groups = GroupCoordinator(core, replicas, lambda: None)
         self.transactions = TransactionCoordinator(core, replicas, ids, lambda: None)
         self.verifier = Verifier(core, replicas, self.transactions.log, 30_000, lambda: None)
+        self.shares = Shares(core, lambda: None)
+        self.share_leaders = Leaders(core, replicas, 30_000, lambda: None)
         self.hosts.changed = self._changed
         self.transactions.start()
 

@@ -77,6 +77,8 @@ class Cluster:
         self.broker.groups = self.coordinating.groups
         self.broker.transactions = self.coordinating.transactions
         self.broker.verifier = self.coordinating.verifier
+        self.broker.shares = self.coordinating.shares
+        self.broker.share_leaders = self.coordinating.share_leaders
         self.meanwhile = self.coordinating.run
         self.coordinating.follow_metadata()
 

@@ -58,6 +58,13 @@ NEEDED = {
     "ConsumerGroupHeartbeat": "READ GROUP, DESCRIBE TOPIC",
     "ConsumerGroupDescribe": "DESCRIBE GROUP",
     "ListConfigResources": "DESCRIBE_CONFIGS CLUSTER",
+    "ShareGroupHeartbeat": "READ GROUP, DESCRIBE TOPIC",
+    "ShareGroupDescribe": "DESCRIBE GROUP",
+    "ShareFetch": "READ GROUP, READ TOPIC",
+    "ShareAcknowledge": "READ GROUP",
+    "DescribeShareGroupOffsets": "DESCRIBE GROUP, DESCRIBE TOPIC",
+    "AlterShareGroupOffsets": "READ GROUP",
+    "DeleteShareGroupOffsets": "DELETE GROUP",
     "DescribeTopicPartitions": f"DESCRIBE TOPIC, {ON_TOPIC}",
     "InitializeShareGroupState": "CLUSTER_ACTION CLUSTER",
     "ReadShareGroupState": "CLUSTER_ACTION CLUSTER",
@@ -97,7 +104,7 @@ def test_each_api_asks_for_kafkas_operations_and_refuses_as_kafka_does(cluster: 
     cluster.register(1)
     for name in ("a", "__consumer_offsets", "__transaction_state"):
         cluster.create(name, {"replicas": [1]}, {"replicas": [1]})
-    cluster.apply(FeatureLevelRecord(name="group.version", feature_level=1))
+    cluster.apply(*(FeatureLevelRecord(name=f"{each}.version", feature_level=1) for each in ("group", "share")))
     cluster.coordinate()
     cluster.ask(InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=1_000), 4)
     cluster.broker.groups.create("a")
@@ -110,6 +117,8 @@ def test_each_api_asks_for_kafkas_operations_and_refuses_as_kafka_does(cluster: 
         "topic_id": topic_id("a"),
         "resource_type": 2,
         "acks": 1,
+        "member_id": "a",
+        "acknowledgement_batches": [],
     }
     needed: dict[str, str] = {}
     for key, api in ((key, api) for key, api in APIS.items() if not api.forwarded):

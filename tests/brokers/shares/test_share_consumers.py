@@ -95,3 +95,10 @@ def test_a_new_leader_begins_anew_and_members_join_a_new_coordinator(cluster: Sy
             return {each.error_code for each in cluster.requests("ShareGroupHeartbeat", broker=3 - lost)}
 
         cluster.wait_until(lambda: error_codes.NONE in codes())
+
+
+def test_partitions_that_a_stub_refuses_stay_in_the_session(cluster: SyncController) -> None:
+    refused = cluster.stub("ShareFetch", topic="teas").times(2).inject_error("NOT_LEADER_OR_FOLLOWER")
+    with consumer(cluster, "teas") as first:
+        assert read(first, 4, AcknowledgeType.ACCEPT) == dict.fromkeys("0123", 1)
+    assert refused.call_count == 2

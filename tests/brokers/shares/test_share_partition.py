@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from mockraft.brokers.partitions.producers import Ended
 from mockraft.brokers.shares.share_partition import AcknowledgedRange, Acquired, SharePartition, ShareSettings, Wanted
+from mockraft.wire.errors import ApiError
 from mockraft.wire.record_batch import TRANSACTIONAL, BatchHeader
 
 SETTINGS = ShareSettings(lock_ms=100, deliveries_max=2, locks_max=6, read_committed=True)
@@ -59,3 +61,16 @@ def test_aborted_records_gaps_and_deleted_records_are_nobodys() -> None:
     assert share.start_offset == 4
     assert share.next_offset(SETTINGS, 9) == 9
     assert share.start_offset == 9
+
+
+def test_a_batch_of_any_number_of_records_is_acquired_in_parts() -> None:
+    share = SharePartition(0)
+    many = batch(0, 2**31 - 2)
+    for first in (0, 10_000):
+        assert acquired(share, many, batch(2**31 - 1, 2**31)) == [Acquired(first, first + 9_999, 1)]
+        share.acknowledge("a", [AcknowledgedRange(first, first + 9_999, [1])], SETTINGS, 0)
+    assert acquired(share, batch(0, 2**31 - 2, 7, TRANSACTIONAL)) == [], "aborted"
+    assert share.next_offset(SETTINGS, 2**62) == 2**62
+    share.acknowledge("a", [AcknowledgedRange(0, 2**62 - 1, [1])], SETTINGS, 0)
+    with pytest.raises(ApiError):
+        share.acknowledge("a", [AcknowledgedRange(0, 2**63 - 1, [1])], SETTINGS, 0)

@@ -75,6 +75,8 @@ STEPS = [
     "offsets; offsets T; forget; join a; offsets; offsets T; offsets T; produce 4; beat a -1; alter 2; offsets"
     "; fetch b 0; alter 0 both; alter 0 T 7; alter 0 none; offsets; forget none; forget; offsets",
     "alter 1; describe; offsets; forget; offsets",
+    "produce 1; alter 9; fetch a 0; offsets",
+    "alter -5; alter -1; offsets; produce 1; fetch a 0",
 ]
 """What members do, each text for a group and a topic of its own; see `Sharers`."""
 
