@@ -2,16 +2,14 @@
 
 import copy
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.releases import NEWEST, SUPPORTED, release
+from mockraft.releases import SUPPORTED, release
 from mockraft.releases.changes import NONE
 
-from tools.compare_releases import compare, find_release, main
+from tools.compare_releases import compare, find_release
 
 from ..rows import each_row
 
@@ -124,24 +122,6 @@ def test_a_shared_spec_of_an_older_release_is_no_difference() -> None:
     assert not [change for change in found if change.what.startswith("FetchRequest")]
 
 
-def test_prints_a_line_for_each_difference(releases: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(releases[0]), str(releases[1])]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:3] == [
-        "Message specs (6)",
-        "  GreetRequest: validVersions: 0-1 → 0-2",
-        f"  GreetRequest.Gone: int8 in versions 0 → {NONE}",
-    ]
-    assert lines[-1] == "16 differences between Kafka 1.0.0 and 1.1.0-rc0"
-
-
-def test_prints_json_on_request(releases: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(releases[0]), str(releases[1]), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found[6] == {"kind": "api", "what": "Greet", "before": "0 to 1", "since": "0 to 2"}
-    assert found[4] == {"kind": "spec", "what": "NodRequest", "before": None, "since": "versions 0-1"}
-
-
 @each_row(
     ("old", "new", "expected"),
     {
@@ -174,14 +154,3 @@ def test_validators_are_in_words(
         found.append(find_release(str(write_release(tmp_path / version, {}, facts | {"configs": configs}))))
     texts = [text for change in compare(*found) for text in (change.before, change.since)]
     assert texts == expected
-
-
-def test_ends_quietly_when_its_reader_has_enough() -> None:
-    command = f"{sys.executable} -m tools.compare_releases 3.7 4.4 | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
-    assert (done.stdout.startswith("Message specs ("), done.stderr) == (True, "")
-
-
-def test_names_the_release_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([NEWEST, "1.2.3"]) == 2
-    assert "make sync X=1.2.3" in capsys.readouterr().err
