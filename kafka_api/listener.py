@@ -38,7 +38,7 @@ from mockraft.kafka_api.connections import (
     Scripted,
 )
 from mockraft.kafka_api.effects import AwaitSent, Close, PauseReading, ResumeReading, Send, Share
-from mockraft.kafka_api.journal import Answer, BrokenTick, ClosedConnection, Exchange, Journal, without_secrets
+from mockraft.kafka_api.journal import Answer, ClosedConnection, Exchange, Failure, Journal, without_secrets
 from mockraft.kafka_api.logins import LoginLimits, Logins
 from mockraft.kafka_api.security import ServerSecurity, uses_sasl, uses_tls
 from mockraft.kafka_api.tls import NoTlsError
@@ -389,7 +389,7 @@ class Listener(Generic[ApiT, ContextT]):
         try:
             verdict = login.receive(frame, now_ms)
         except Exception:
-            self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
+            self.journal.add_failure(Failure(now_ms, traceback.format_exc()))
             verdict = LoginResult(failure="its login broke; the error is mockraft's", refused=False)
         if verdict.passes:
             return False

@@ -17,7 +17,7 @@ from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.authentication.listener_logins import logins_of
 from mockraft.kafka_api.connections import Connection, PendingRequest, Result
 from mockraft.kafka_api.effects import Effect
-from mockraft.kafka_api.journal import BrokenTick, Journal
+from mockraft.kafka_api.journal import Failure, Journal
 from mockraft.kafka_api.listener import Listener, Parts
 from mockraft.server.api_modules import MODULES
 from mockraft.server.apis.api import AnyApi, RequestContext, answer, broken
@@ -242,6 +242,6 @@ class Node(Listener[AnyApi, RequestContext]):
             return refusal.message  # reported by the log
         except Exception as error:
             if self.controller.failure is None:
-                self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
+                self.journal.add_failure(Failure(now_ms, traceback.format_exc()))
             return f"{type(error).__name__}: {error}"
         return None

@@ -1,9 +1,9 @@
 """The journal: what happened on a node's listener, and what a test can find, wait for and verify in it.
 
 A `Journal` is a ring of entries, oldest first: an `Exchange` (a request and its answer), a `ClosedConnection` (with the
-reason) or a `BrokenTick` (a failure of mockraft's periodic work). An exchange keeps the bytes of the wire and decodes
-them on access, so that writing an entry is cheap and a reader sees what was sent. The ring is bounded in entries and
-in bytes; counts are kept since the start.
+reason) or a `Failure` (of a login or of periodic work, which is mockraft's). An exchange keeps the bytes of the wire
+and decodes them on access, so that writing an entry is cheap and a reader sees what was sent. The ring is bounded in
+entries and in bytes; counts are kept since the start.
 
 A request that a broker forwards (KIP-590) is an exchange of its own: its API, client and principal are those of the
 request in the Envelope, and `Exchange.envelope` is what was on the wire.
@@ -23,9 +23,9 @@ have matched; `lines` and `report` are the text form; `write_pcapng` is the jour
 from mockraft.kafka_api.journal.capture_file import write_pcapng
 from mockraft.kafka_api.journal.exchange import (
     Answer,
-    BrokenTick,
     ClosedConnection,
     Exchange,
+    Failure,
     first_error,
     without_secrets,
 )
@@ -36,10 +36,10 @@ from mockraft.kafka_api.journal.verification import VerificationError, verify
 __all__ = [
     "ENTRY_OVERHEAD_BYTES",
     "Answer",
-    "BrokenTick",
     "ClosedConnection",
     "Entry",
     "Exchange",
+    "Failure",
     "Journal",
     "Matching",
     "VerificationError",

@@ -83,7 +83,7 @@ class ClosedConnection:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class BrokenTick:
+class Failure:
     """A failure of a login or of the controller's periodic work; the controller goes on.
 
     The journal sets `id`, `node_id` and `at_broker`.

@@ -14,14 +14,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange, no_topic_name, opened
+from mockraft.kafka_api.journal.exchange import ClosedConnection, Exchange, Failure, no_topic_name, opened
 from mockraft.wire import api_keys
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
 
 
-Entry = Exchange | ClosedConnection | BrokenTick
+Entry = Exchange | ClosedConnection | Failure
 
 Matching = Callable[[Exchange], bool]
 """A condition on exchanges; a `Match` is one."""
@@ -126,11 +126,11 @@ class Journal:
         self._keep(closed)
         self._notify_failure(closed)
 
-    def add_broken_tick(self, broken: BrokenTick) -> None:
+    def add_failure(self, failure: Failure) -> None:
         """Add a failure of a login or of periodic work."""
         self.failures += 1
-        self._keep(broken)
-        self._notify_failure(broken)
+        self._keep(failure)
+        self._notify_failure(failure)
 
     def mark(self) -> int:
         """Return the id of the newest entry ever added, as `since` for `find`; 0 before the first."""
@@ -185,7 +185,7 @@ class Journal:
         entry.id, entry.node_id = number, self.node_id
         if self.at_broker:
             entry.at_broker = True
-        if self.show_secrets and not isinstance(entry, BrokenTick):
+        if self.show_secrets and not isinstance(entry, Failure):
             entry.show_secrets = True
         if self.enabled:
             size = entry.bytes_held + ENTRY_OVERHEAD_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mockraft.kafka_api.journal.exchange import BrokenTick, ClosedConnection, Exchange, first_error
+from mockraft.kafka_api.journal.exchange import ClosedConnection, Exchange, Failure, first_error
 from mockraft.kafka_api.journal.journal import Entry
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
@@ -140,7 +140,7 @@ def entry_text(entry: Entry) -> EntryText:
         what = f"closed by the {'broker' if entry.at_broker else 'controller'}:" if entry.refused else "closed:"
         who = f"connection {entry.connection_id}"
         return EntryText(entry.closed_ms, *node, number, who, what, entry.reason, (number,), ())
-    assert isinstance(entry, BrokenTick)
+    assert isinstance(entry, Failure)
     what = "a login or periodic work broke:"
     return EntryText(entry.at_ms, *node, number, "controller", what, raised(entry.failure), (number,), ())
 

@@ -7,7 +7,7 @@ import pytest
 from mockraft.kafka_api.api import Parked
 from mockraft.kafka_api.connections import DEADLINES_KEPT
 from mockraft.kafka_api.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading
-from mockraft.kafka_api.journal import BrokenTick
+from mockraft.kafka_api.journal import Failure
 from mockraft.kafka_api.listener import BURST_REQUESTS_MAX
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.result import ApiError
@@ -238,7 +238,7 @@ def test_periodic_work_that_breaks_is_journalled_and_not_repeated_at_once(rig: A
     rig.controller.next_ms = rig.now_ms
     rig.tick(rig.now_ms)
     (broken,) = rig.node.journal.entries
-    assert isinstance(broken, BrokenTick)
+    assert isinstance(broken, Failure)
     assert "ValueError: broken" in broken.failure
     assert rig.node.next_tick_ms(rig.now_ms) == rig.now_ms + 100
     rig.tick(rig.now_ms + 1)

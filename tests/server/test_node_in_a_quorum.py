@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mockraft.kafka_api.journal import BrokenTick
+from mockraft.kafka_api.journal import Failure
 from mockraft.server.apis import describe_quorum, envelope
 from mockraft.server.apis.api import Api
 from mockraft.server.raft.outgoing import Outgoing, SendToNode
@@ -163,5 +163,5 @@ def test_an_answer_that_breaks_the_raft_node_is_journalled(make_rig: Any, still_
     rig = make_rig(controller=still_controller)
     rig.node.answered(5, "broken", rig.now_ms)
     (entry,) = rig.node.journal.entries
-    assert isinstance(entry, BrokenTick)
+    assert isinstance(entry, Failure)
     assert "cannot be understood" in entry.failure

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from mockraft.kafka_api.journal import ENTRY_OVERHEAD_BYTES, BrokenTick, ClosedConnection, Journal
+from mockraft.kafka_api.journal import ENTRY_OVERHEAD_BYTES, ClosedConnection, Failure, Journal
 
 from ...rows import each_row
 from .conftest import heartbeat
@@ -19,7 +19,7 @@ def journal() -> Journal:
 def test_json_lines_contain_every_field(journal: Journal) -> None:
     journal.add_exchange(heartbeat())
     journal.add_closed(closed(), "the peer closed")
-    journal.add_broken_tick(BrokenTick(1006, "Traceback"))
+    journal.add_failure(Failure(1006, "Traceback"))
     exchange, ended, broken = map(json.loads, journal.json_lines())
     assert (exchange["api"], exchange["apiVersion"], exchange["clientId"]) == ("BrokerHeartbeat", 2, "1")
     assert exchange["request"]["brokerId"] == 1
@@ -60,7 +60,7 @@ def test_texts_count_as_bytes_held(kept: str) -> None:
         if kept == "closed":
             journal.add_closed(closed(text), "authentication")
         elif kept == "broken tick":
-            journal.add_broken_tick(BrokenTick(1006, text))
+            journal.add_failure(Failure(1006, text))
         else:
             journal.add_exchange(heartbeat(failure=text))
     assert len(journal.entries) == 3
@@ -86,18 +86,18 @@ def test_listeners_receive_every_entry_or_only_the_exchanges_that_broke(journal:
     broken: list[object] = []
     journal.subscribe(every.append)
     journal.subscribe(broken.append, every_exchange=False)
-    entries = (heartbeat(), heartbeat(failure="Traceback"), closed(), BrokenTick(1006, "Traceback"))
+    entries = (heartbeat(), heartbeat(failure="Traceback"), closed(), Failure(1006, "Traceback"))
     journal.add_exchange(entries[0])
     journal.add_exchange(entries[1])
     journal.add_closed(entries[2], "the peer closed")
-    journal.add_broken_tick(entries[3])
+    journal.add_failure(entries[3])
     assert (every, broken) == ([*entries], [*entries[1:]])
 
 
 def test_entries_name_themselves() -> None:
     assert repr(heartbeat()) == "<BrokerHeartbeat v2 correlation_id=7 connection=5 by controller>"
     assert repr(closed()) == "<connection 5 of 127.0.0.1:1 closed: the peer closed>"
-    assert repr(BrokenTick(9, "x")) == "<periodic work at 9>"
+    assert repr(Failure(9, "x")) == "<periodic work at 9>"
 
 
 def test_ids_number_the_entries_and_nodes_share_them(journals: list[Journal]) -> None:

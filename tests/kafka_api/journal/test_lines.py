@@ -1,5 +1,5 @@
 from mockraft.kafka_api.api import Client
-from mockraft.kafka_api.journal import Answer, BrokenTick, ClosedConnection, Entry, Exchange, Journal, line, report
+from mockraft.kafka_api.journal import Answer, ClosedConnection, Entry, Exchange, Failure, Journal, line, report
 from mockraft.wire.connection import parse_request, write_request, write_response
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import FetchResponse
@@ -15,7 +15,7 @@ def journalled(*entries: Entry) -> list[Entry]:
         elif isinstance(entry, ClosedConnection):
             journal.add_closed(entry, "x")
         else:
-            journal.add_broken_tick(entry)
+            journal.add_failure(entry)
     return list(journal.entries)
 
 
@@ -59,7 +59,7 @@ def test_report_merges_repeated_lines() -> None:
             heartbeat(at_ms=3000, error_code=77),
             heartbeat(at_ms=3100, matched="late"),
             heartbeat(at_ms=3200, matched="late"),
-            BrokenTick(4000, "Traceback\nValueError: no"),
+            Failure(4000, "Traceback\nValueError: no"),
         ),
         since_ms=0,
     )

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.kafka_api.clock import VirtualClock
-from mockraft.kafka_api.journal import BrokenTick, ClosedConnection, Exchange, Journal, verify
+from mockraft.kafka_api.journal import ClosedConnection, Exchange, Failure, Journal, verify
 from mockraft.server.admin import requests, verification
 from mockraft.server.admin.app import create_app
 from mockraft.server.admin.requests import Selection, stream_requests
@@ -139,7 +139,7 @@ async def test_an_entry_of_any_kind_is_given_by_its_id(
     await ask()
     journal = controller.journals[controller.node_id]
     journal.add_closed(ClosedConnection(7, "10.0.0.7:99", 1, 2, "login", refused=True), "login")
-    journal.add_broken_tick(BrokenTick(5, "Traceback"))
+    journal.add_failure(Failure(5, "Traceback"))
     last = journal.mark()
     request_id = (await listed(http))[0]["id"]
     assert (await http.get(f"/v1/entries/{request_id}")).json() == (await http.get(f"/v1/requests/{request_id}")).json()
