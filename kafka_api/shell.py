@@ -33,6 +33,7 @@ from mockraft.kafka_api.effects import (
     Share,
 )
 from mockraft.kafka_api.listening import BACKLOG
+from mockraft.kafka_api.refusals import Repeats
 from mockraft.kafka_api.tls import TlsError, TlsSession
 from mockraft.kafka_api.turns import Turns, turns_of
 
@@ -44,8 +45,6 @@ ACCEPTED_AT_ONCE = 64
 """Connections accepted in an iteration of the event loop; libuv accepts one, and the rest wait behind all requests."""
 ACCEPT_RETRY_S = 1.0
 """Time without accepting after an error, such as too many open files (asyncio's ACCEPT_RETRY_DELAY)."""
-TOO_MANY_WARNED_S = 60.0
-"""Time without another warning about too many connections."""
 FIRST_FLIGHT_BYTES_MAX = 65_536
 """Bytes of a TLS handshake that may wait for its turn."""
 IDLE_SWEEPS = 4
@@ -170,7 +169,7 @@ class Shell:
         self._will_finish = False
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._is_shut = True
-        self._warned_s = float("-inf")
+        self._warnings = Repeats()
         self._is_busy = False
         self._effects: deque[Effect] = deque()
         """Effects to carry out, in order."""
@@ -253,9 +252,7 @@ class Shell:
 
     def _warn_of_too_many(self, count: int) -> None:
         """Warn once a minute that the connections of all listeners leave too few descriptors."""
-        now_s = self.loop.time()
-        if now_s > self._warned_s + TOO_MANY_WARNED_S:
-            self._warned_s = now_s
+        if self._warnings.is_due("too many connections", round(1_000 * self.loop.time())):
             logger.warning("refused: %d connections to all listeners are open, and ulimit -n allows no more", count)
 
     def _accept_again(self, bound: socket.socket, listener: str) -> None:
