@@ -230,8 +230,7 @@ class Match:
 
     def _of_entities(self, selection: Selection) -> Condition:
         def whole(received: StubRequest) -> Message:
-            # The journal's entries are matched, too.
-            return getattr(received, "in_session", None) or received.request
+            return received.in_session or received.request
 
         def test(received: StubRequest) -> bool:
             return selection.of(whole(received), received.api_version, received.topic_name) is not None
@@ -301,6 +300,7 @@ class ExchangeRequest(StubRequest):
         self.broker = exchange.node_id if exchange.at_broker else -1
         self.principal = exchange.principal
         self.topic_name = exchange.topic_name
+        self.in_session = None
 
     def __getattr__(self, name: str) -> Message | int:
         if name == "request":
