@@ -62,8 +62,7 @@ def fetch(request: ShareFetchRequest, ctx: RequestContext) -> ShareFetchResponse
             session = shares.session(group_id, member_id)
         case epoch:
             session = shares.session(group_id, member_id, epoch)
-            forgotten = {(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions}
-            session.update(keys, forgotten)
+            session.update(keys, _forgotten(request))
     withheld = session.partitions.keys() - set(_keys(request, ctx)) if asked is not request else frozenset()
     fetching = _ShareFetch(request, ctx, session, _acknowledge(request, ctx), withheld)
     if request.share_session_epoch == CLOSES:
@@ -248,13 +247,16 @@ def _keys(request: ShareFetchRequest, _ctx: RequestContext) -> Iterator[ReplicaK
     return ((topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions)
 
 
+def _forgotten(request: ShareFetchRequest) -> set[ReplicaKey]:
+    return {(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions}
+
+
 def in_session(request: ShareFetchRequest, ctx: RequestContext) -> ShareFetchRequest:
     """Return a copy of a fetch that names all partitions of its session."""
     whole = deepcopy(request)
     session = ctx.broker.shares.sessions.get((request.group_id or "", request.member_id or ""))
     if session is not None and request.share_session_epoch > OPENS:
-        forgotten = {(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions}
-        for topic_id, index in session.partitions.keys() - set(_keys(request, ctx)) - forgotten:
+        for topic_id, index in session.partitions.keys() - set(_keys(request, ctx)) - _forgotten(request):
             whole.topics.append(FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition_index=index)]))
     return whole
 

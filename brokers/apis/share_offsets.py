@@ -48,7 +48,12 @@ from mockraft.wire.messages.read_share_group_state_summary_request import ReadSh
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 KeyT = TypeVar("KeyT")
-Answer: TypeAlias = altered_as.AlterShareGroupOffsetsResponsePartition | deleted_as.DeleteShareGroupOffsetsResponseTopic
+TopicT = TypeVar("TopicT")
+Answer: TypeAlias = (
+    altered_as.AlterShareGroupOffsetsResponsePartition
+    | deleted_as.DeleteShareGroupOffsetsResponseTopic
+    | described_as.DescribeShareGroupOffsetsResponsePartition
+)
 NO_OFFSET: Final = -1
 _STATES: Final = (Items("topics", "results", ("topic_id",)), Items("partitions", "partitions", ("partition",)))
 
@@ -131,12 +136,7 @@ def forget(
     forgotten = frozenset(key for key in group.partitions if key[0] in topics)
 
     def make(keys: Keys) -> DeleteShareGroupStateRequest:
-        topics = [
-            deleting.DeleteStateData(
-                topic_id=topic_id, partitions=[deleting.PartitionData(partition=each) for each in indexes]
-            )
-            for topic_id, indexes in keys.items()
-        ]
+        topics = _named(keys, deleting.DeleteStateData, deleting.PartitionData)
         return DeleteShareGroupStateRequest(group_id=group.group_id, topics=topics)
 
     asked = ctx.broker.share_leaders.ask(forgotten, make)
@@ -156,6 +156,7 @@ class _Described:
     def __init__(self, ctx: RequestContext, asked: DescribeShareGroupOffsetsRequestGroup) -> None:
         self.answer = described_as.DescribeShareGroupOffsetsResponseGroup(group_id=asked.group_id)
         self._partitions: dict[ReplicaKey, described_as.DescribeShareGroupOffsetsResponsePartition] = {}
+        self._ids: dict[str, bytes] = {}
         try:
             ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id)
             group = ctx.broker.groups.find_any(asked.group_id)
@@ -179,14 +180,11 @@ class _Described:
             topic_id = bytes(16) if topic is None else topic.topic_id
             code = error_codes.NONE if may_describe(ctx, name) else error_codes.TOPIC_AUTHORIZATION_FAILED
             answers = [
-                described_as.DescribeShareGroupOffsetsResponsePartition(
-                    partition_index=index,
-                    start_offset=NO_OFFSET,
-                    error_code=code,
-                    error_message=error_codes.message(code) if code else None,
-                )
+                described_as.DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
                 for index in indexes
             ]
+            for each in answers:
+                _refuse_with(each, code)
             self.answer.topics.append(
                 described_as.DescribeShareGroupOffsetsResponseTopic(
                     topic_name=name, topic_id=topic_id, partitions=answers
@@ -195,15 +193,11 @@ class _Described:
             if code == error_codes.NONE:
                 keyed = {(topic_id, each.partition_index): each for each in answers}
                 self._partitions.update({key: each for key, each in keyed.items() if key in known})
-        names = {topic_id: topic.name for topic_id, topic in ctx.image.topics.items()}
+                self._ids[name] = topic_id
+        names = {topic_id: name for name, topic_id in self._ids.items()}
 
         def states(keys: Keys) -> ReadShareGroupStateSummaryRequest:
-            topics = [
-                reading.ReadStateSummaryData(
-                    topic_id=topic_id, partitions=[reading.PartitionData(partition=each) for each in indexes]
-                )
-                for topic_id, indexes in keys.items()
-            ]
+            topics = _named(keys, reading.ReadStateSummaryData, reading.PartitionData)
             return ReadShareGroupStateSummaryRequest(group_id=asked.group_id, topics=topics)
 
         def ends(keys: Keys) -> ListOffsetsRequest:
@@ -216,7 +210,6 @@ class _Described:
             ]
             return ListOffsetsRequest(topics=topics)
 
-        self._ids = {name: topic_id for topic_id, name in names.items()}
         self._states = ctx.broker.share_leaders.ask(self._partitions, states)
         self._ends = ctx.broker.share_leaders.ask(self._partitions, ends)
 
@@ -280,6 +273,14 @@ def _settle(pending: Mapping[KeyT, Answer], errors: Mapping[KeyT, int] | None) -
     for key, code in (errors or {}).items():
         _refuse_with(pending[key], code)
     return errors is not None
+
+
+def _named(keys: Keys, topic: Callable[..., TopicT], partition: Callable[..., object]) -> list[TopicT]:
+    """Return the topics of a request that names partitions."""
+    return [
+        topic(topic_id=topic_id, partitions=[partition(partition=each) for each in indexes])
+        for topic_id, indexes in keys.items()
+    ]
 
 
 def _refuse_with(answer: Answer, code: int) -> None:
