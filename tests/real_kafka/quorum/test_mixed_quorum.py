@@ -71,8 +71,17 @@ class Mixed:
         wait_until(leads, 60, f"{node_id} to lead")
 
     def resign(self, node_id: int) -> None:
-        """The leader among ours gives up; Kafka's stands for election then."""
-        self.ours[node_id].call(self.ours[node_id].running.script, Raft.resign)
+        """The leader among ours gives up once Kafka's has its log, and so can win; it stands for election then."""
+        running = self.ours[node_id].running
+
+        def resigns() -> bool:
+            raft = running.controller.raft
+            if raft.leading is None or raft.leading.voters[KAFKA_ID][1].log_end_offset < raft.log.end_offset:
+                return False
+            running.script(Raft.resign)
+            return True
+
+        wait_until(lambda: self.ours[node_id].call(resigns), 60, "Kafka's to have the leader's log")
         wait_until(lambda: self.leader() == KAFKA_ID, 60, "Kafka's to lead")
 
     def log(self, node_id: int) -> bytes:
