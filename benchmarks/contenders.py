@@ -69,7 +69,8 @@ def controller(
     """
     if kind != THEIRS:
         options = [word for name, value in settings.items() for word in (f"--{name.replace('.', '-')}", value)]
-        return MockraftController(folder / kind, random_uuid(), session_timeout_ms=session_timeout_ms, options=options)
+        options += ["--session-timeout-ms", str(session_timeout_ms)]
+        return MockraftController(folder / kind, random_uuid(), options=options)
     # With its own backlog of 50 a thousand connections at once take Kafka a minute: the kernel drops what is over.
     more = {"broker.session.timeout.ms": str(session_timeout_ms), "socket.listen.backlog.size": "1024"}
     kafka = WarmKafkaController(folder / "kafka", random_uuid(), properties={**settings, **more})

@@ -67,9 +67,9 @@ class KafkaCluster:
                 directory / "controller",
                 self.cluster_id,
                 release=release_of(release or ordered[-1]).name,
-                metadata_version=metadata_version,
-                session_timeout_ms=session_timeout_ms,
                 options=[
+                    *("--metadata-version", metadata_version),
+                    *("--session-timeout-ms", str(session_timeout_ms)),
                     *(security.serve_options if security else ()),
                     *(text for key, value in properties.items() for text in (f"--{key.replace('.', '-')}", value)),
                 ],

@@ -14,8 +14,8 @@ class MockraftController(ChildProcess):
     """A mockraft controller, or a quorum of several with ports in a row, in a process of its own.
 
     ``directory`` has its log and, with ``keep_data``, its data folder ``data``, so that a restart carries on; it is
-    made when it is not there. None is mockraft's default; ``options`` are more options of ``mockraft serve``.
-    ``release`` may be changed between two starts: the log goes on.
+    made when it is not there. ``options`` are more options of ``mockraft serve``. ``release``, or None for mockraft's
+    default, may be changed between two starts: the log goes on.
     """
 
     def __init__(
@@ -24,8 +24,6 @@ class MockraftController(ChildProcess):
         cluster_id: str,
         *,
         release: str | None = None,
-        metadata_version: str | None = None,
-        session_timeout_ms: int | None = None,
         controllers: int = 1,
         keep_data: bool = True,
         options: Sequence[str] = (),
@@ -41,8 +39,6 @@ class MockraftController(ChildProcess):
             "--host": self.host,
             "--port": self.port,
             "--cluster-id": cluster_id,
-            "--metadata-version": metadata_version,
-            "--session-timeout-ms": session_timeout_ms,
             "--data-dir": self.data_dir,
             "--controllers": controllers,
         }

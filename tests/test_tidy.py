@@ -24,7 +24,6 @@ PARAMETERS_MAX = 6
 CALLED_BY_KEYWORD = {
     "kafka/cluster.py __init__",
     "kafka/cluster_tests.py run_cluster_tests",
-    "kafka/mockraft_process.py __init__",
     "kafka/processes.py __init__",
     "conformance/runner.py run",
     "server/stubs/faults/chaos.py chaos",

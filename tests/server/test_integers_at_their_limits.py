@@ -156,9 +156,8 @@ def assert_serves(client: LiveClient, known: Known, name: str) -> bytes:
 
 
 def test_every_integer_at_its_limits_leaves_a_controller_that_commits_and_starts_again(tmp_path: Path) -> None:
-    controller = MockraftController(
-        tmp_path, CLUSTER_ID, session_timeout_ms=DEADLINE_S * 1000, options=("--super-users", "User:ANONYMOUS")
-    )
+    options = ("--super-users", "User:ANONYMOUS", "--session-timeout-ms", str(DEADLINE_S * 1000))
+    controller = MockraftController(tmp_path, CLUSTER_ID, options=options)
     outcomes: Counter[str] = Counter()
     try:
         controller.start()

@@ -125,11 +125,12 @@ def check(client: LiveClient, known: Acknowledged, names: list[str]) -> None:
 def test_what_was_acknowledged_is_there_after_every_kill(tmp_path: Path) -> None:
     rng = random.Random(20_261_123)
     options = (
+        *("--session-timeout-ms", "3600000"),
         *("--metadata-log-max-record-bytes-between-snapshots", str(budget(4_000, 40_000))),
         *("--metadata-log-segment-bytes", str(budget(2_000, 20_000))),
         *("--metadata-max-retention-bytes", str(budget(8_000, 80_000))),
     )
-    controller = MockraftController(tmp_path, CLUSTER_ID, session_timeout_ms=3_600_000, options=options)
+    controller = MockraftController(tmp_path, CLUSTER_ID, options=options)
     known, numbers, checked = Acknowledged(), iter(range(1 << 40)), 0
     try:
         for number in range(KILLS):

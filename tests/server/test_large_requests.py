@@ -29,8 +29,8 @@ CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[MockraftController]:
     """A controller that writes a snapshot after each large request; no broker is fenced while the machine is busy."""
-    options = ["--metadata-log-max-record-bytes-between-snapshots", "500000"]
-    process = MockraftController(tmp_path, CLUSTER_ID, session_timeout_ms=3_600_000, options=options)
+    options = ["--metadata-log-max-record-bytes-between-snapshots", "500000", "--session-timeout-ms", "3600000"]
+    process = MockraftController(tmp_path, CLUSTER_ID, options=options)
     process.start()
     process.wait_until_running()
     yield process

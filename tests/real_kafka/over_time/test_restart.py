@@ -178,10 +178,8 @@ def test_a_restarted_controller_goes_on_as_kafkas_does(tmp_path: Path, end: Call
     properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS), **AT_ONCE}
     properties["delegation.token.secret.key"] = SECRET_KEY
     kafka = KafkaController(tmp_path / "kafka", random_uuid(), properties=properties)
-    options = ["--delegation-token-secret-key", SECRET_KEY]
-    mockraft = MockraftController(
-        tmp_path / "mockraft", random_uuid(), session_timeout_ms=SESSION_TIMEOUT_MS, options=options
-    )
+    options = ["--delegation-token-secret-key", SECRET_KEY, "--session-timeout-ms", str(SESSION_TIMEOUT_MS)]
+    mockraft = MockraftController(tmp_path / "mockraft", random_uuid(), options=options)
     with ThreadPoolExecutor() as pool:
         theirs, ours = pool.map(lambda controller: life(controller, end), (kafka, mockraft))
     assert differences(theirs, ours) == ""

@@ -92,8 +92,7 @@ def our_nodes(directory: Path) -> Trio:
         node_id: MockraftController(
             directory / str(node_id),
             cluster_id,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            options=["--node-id", str(node_id)],
+            options=["--node-id", str(node_id), "--session-timeout-ms", str(SESSION_TIMEOUT_MS)],
         )
         for node_id in NODE_IDS
     }

@@ -288,7 +288,7 @@ AnyController = KafkaController | MockraftController
 def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyController]:
     made: AnyController
     if request.param == "mockraft":
-        made = MockraftController(tmp_path, random_uuid(), session_timeout_ms=SESSION_MS)
+        made = MockraftController(tmp_path, random_uuid(), options=["--session-timeout-ms", str(SESSION_MS)])
     else:
         made = KafkaController(tmp_path, random_uuid(), properties={"broker.session.timeout.ms": str(SESSION_MS)})
     with running(made):
