@@ -142,13 +142,9 @@ class _Link:
     async def _send(self, outgoing: Outgoing) -> Message:
         connection = self._connection
         if connection is None or not connection.is_open:
-            connection = self._connection = await client.connect(
-                outgoing.host,
-                outgoing.port,
-                client_id=self._client_id,
-                request_timeout_ms=outgoing.timeout_ms,
-                security=self._security,
-            )
+            connection = client.KafkaConnection(self._client_id, outgoing.timeout_ms)
+            await connection.open(outgoing.host, outgoing.port, security=self._security)
+            self._connection = connection
         version = min(connection.version_for(outgoing.message), outgoing.version_max)
         if version < outgoing.version_min:
             raise client.UnsupportedVersionError(f"version {version} is below {outgoing.version_min}")

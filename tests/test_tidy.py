@@ -32,7 +32,6 @@ CALLED_BY_KEYWORD = {
     "spark_replay/frames.py read_frames",
     "spark_replay/report/page.py write_report",
     "testing/broker.py configured",
-    "wire/client.py connect",
 }
 """Functions with more parameters than that, which those who call them give by keyword."""
 INNER_IMPORTS_MAX = 141

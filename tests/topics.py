@@ -57,7 +57,8 @@ async def ask(
 ) -> R:
     """Send a request on a connection of its own and return the response."""
     host, port = bootstrap.rsplit(":", 1)
-    connection = await client.connect(host, int(port), client_id=client_id, request_timeout_ms=request_timeout_ms)
+    connection = client.KafkaConnection(client_id, request_timeout_ms)
+    await connection.open(host, int(port))
     try:
         return await connection.send(request, version=version)
     finally:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mockraft.wire.message import Message, MessageLookup, RequestMessage
 
 R = TypeVar("R")
+_CONNECT_TIMEOUT_S = 10
 _SESSION_PART_USED = 0.85
 """Fraction of the session lifetime after which Kafka's clients reauthenticate: 85 to 95 % (SaslClientAuthenticator)."""
 
@@ -74,15 +75,16 @@ class _Pending(NamedTuple):
 
 
 class KafkaConnection(asyncio.Protocol):
-    """A connection made by `connect`; `api_versions` maps API key to the offered (min, max), once they are known.
+    """A connection, opened by `connect` or `open`; `api_versions` maps API key to the (min, max) offered, once known.
 
-    `on_lost` is called once when no more requests can be sent.
+    `on_lost` is called once when no more requests can be sent. `messages` may be an Overlay, to use a proposal's
+    messages. `correlation_ids` is shared by the connections of one Kafka `NetworkClient`; by default each has its own.
     """
 
     def __init__(
         self,
         client_id: str | None,
-        request_timeout_ms: int,
+        request_timeout_ms: int = 30_000,
         correlation_ids: Iterator[int] | None = None,
         messages: MessageLookup = messages,
     ) -> None:
@@ -102,6 +104,35 @@ class KafkaConnection(asyncio.Protocol):
         self._login: sasl.SaslLogin | None = None
         self._logging_in = asyncio.Lock()
         self._session_over_s: float | None = None
+
+    async def open(
+        self, host: str, port: int, *, handshake: bool = True, security: ClientSecurity | None = None
+    ) -> None:
+        """Connect, authenticate if `security` requires it and, unless disabled, do the ApiVersions handshake.
+
+        Raises DisconnectedError if nothing listens or connecting takes 10 s, AuthenticationFailedError, also if TLS
+        fails, and the errors of :meth:`handshake`.
+        """
+        tls, login = (None, None) if security is None else (security.tls, security.login)
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                await asyncio.get_running_loop().create_connection(lambda: self, host, port, ssl=tls)
+        except ssl.SSLError as error:
+            raise AuthenticationFailedError(f"TLS with {host}:{port} failed: {error}") from error
+        except OSError as error:  # TimeoutError is one
+            why = "timed out" if isinstance(error, TimeoutError) else str(error)
+            why = why or "closed by the other side in TLS's handshake; does it have TLS?"
+            raise DisconnectedError(f"cannot connect to {host}:{port}: {why}") from error
+        try:
+            if login is not None:
+                await self.authenticate(login)
+            if handshake:
+                await self.handshake()
+        except BaseException as error:
+            await self.close()
+            if tls is None and type(error) is DisconnectedError:
+                raise DisconnectedError(f"{error}, before it answered ApiVersions; does it expect TLS?") from error
+            raise
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport (called by asyncio)."""
@@ -342,42 +373,11 @@ async def connect(
     port: int,
     *,
     client_id: str | None = None,
-    request_timeout_ms: int = 30_000,
-    connect_timeout_ms: int = 10_000,
-    handshake: bool = True,
-    correlation_ids: Iterator[int] | None = None,
     messages: MessageLookup = messages,
+    handshake: bool = True,
     security: ClientSecurity | None = None,
 ) -> KafkaConnection:
-    """Open a connection, authenticate if `security` requires it and, unless disabled, do the ApiVersions handshake.
-
-    `correlation_ids` is shared by the connections of one Kafka `NetworkClient`; by default each connection has its own.
-    `messages` may be an Overlay, to use a proposal's messages.
-
-    Raises DisconnectedError if nothing listens or the connection takes longer than `connect_timeout_ms`,
-    AuthenticationFailedError, also if TLS fails, and the errors of :meth:`KafkaConnection.handshake`.
-    """
-    loop = asyncio.get_running_loop()
-    tls, login = (None, None) if security is None else (security.tls, security.login)
-    try:
-        async with asyncio.timeout(connect_timeout_ms / 1000):
-            _, connection = await loop.create_connection(
-                lambda: KafkaConnection(client_id, request_timeout_ms, correlation_ids, messages), host, port, ssl=tls
-            )
-    except ssl.SSLError as error:
-        raise AuthenticationFailedError(f"TLS with {host}:{port} failed: {error}") from error
-    except OSError as error:  # TimeoutError is one
-        why = "timed out" if isinstance(error, TimeoutError) else str(error)
-        why = why or "closed by the other side in TLS's handshake; does it have TLS?"
-        raise DisconnectedError(f"cannot connect to {host}:{port}: {why}") from error
-    try:
-        if login is not None:
-            await connection.authenticate(login)
-        if handshake:
-            await connection.handshake()
-    except BaseException as error:
-        await connection.close()
-        if tls is None and type(error) is DisconnectedError:
-            raise DisconnectedError(f"{error}, before it answered ApiVersions; does it expect TLS?") from error
-        raise
+    """Return a new connection; see :meth:`KafkaConnection.open`."""
+    connection = KafkaConnection(client_id, messages=messages)
+    await connection.open(host, port, handshake=handshake, security=security)
     return connection

@@ -115,9 +115,7 @@ async def fetch_cluster_id(bootstrap: tuple[str, int], security: ClientSecurity 
 
     Raises ConnectionError when no controller answers, LookupError when the controller refuses.
     """
-    connection = await client.connect(
-        *bootstrap, client_id="mockraft", connect_timeout_ms=_TIMEOUT_MS, security=security
-    )
+    connection = await client.connect(*bootstrap, client_id="mockraft", security=security)
     try:
         response = await connection.send(
             DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS), timeout_ms=_TIMEOUT_MS

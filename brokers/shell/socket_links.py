@@ -134,16 +134,10 @@ class SocketLinks:
 
     async def _dial(self, link: Link) -> client.KafkaConnection:
         ids = self._correlation_ids.setdefault(link.client_id, itertools.count()) if link.shares_ids else None
-        return await client.connect(
-            link.host,
-            link.port,
-            client_id=link.client_id,
-            request_timeout_ms=link.timeout_ms,
-            handshake=link.handshake,
-            correlation_ids=ids,
-            security=self._peer_security if link.to_broker else self._security,
-            messages=self._messages,
-        )
+        connection = client.KafkaConnection(link.client_id, link.timeout_ms, ids, self._messages)
+        security = self._peer_security if link.to_broker else self._security
+        await connection.open(link.host, link.port, handshake=link.handshake, security=security)
+        return connection
 
     async def _send(self, connection: client.KafkaConnection, effect: SendRequest) -> None:
         outcome: Any

@@ -202,8 +202,8 @@ class _Run:
         if self._clock is not None:
             await self._clock.skip_to(self._clock.now_s() + TICK_S)  # fails at once if it is not there, or not virtual
             self._start(self._clock.run())
-        wait_ms = self.options.answer_timeout_ms
-        connection = await connect(self.host, self.port, security=self.options.security, request_timeout_ms=wait_ms)
+        connection = KafkaConnection(None, self.options.answer_timeout_ms)
+        await connection.open(self.host, self.port, security=self.options.security)
         try:
             cluster = await connection.send(DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS))
         finally:

@@ -80,9 +80,12 @@ well = after_handshake(heartbeat_reply)
 
 
 @asynccontextmanager
-async def connected(answer: Answer, **options: object) -> AsyncIterator[tuple[KafkaConnection, list[Request]]]:
+async def connected(
+    answer: Answer, request_timeout_ms: int = 30_000
+) -> AsyncIterator[tuple[KafkaConnection, list[Request]]]:
     async with server(answer) as (port, seen):
-        connection = await connect("127.0.0.1", port, client_id="7", **options)  # type: ignore[arg-type]
+        connection = KafkaConnection("7", request_timeout_ms)
+        await connection.open("127.0.0.1", port)
         try:
             yield connection, seen
         finally:
@@ -107,7 +110,8 @@ async def test_connections_of_one_client_share_their_numbers() -> None:
     ids = itertools.count()
     async with server(well) as (port, seen):
         for _ in range(2):
-            connection = await connect("127.0.0.1", port, client_id="raft-client-7", correlation_ids=ids)
+            connection = KafkaConnection("raft-client-7", correlation_ids=ids)
+            await connection.open("127.0.0.1", port)
             await connection.send(BrokerHeartbeatRequest())
             await connection.close()
         assert [r.correlation_id for r in seen] == [1, 0, 3, 2]

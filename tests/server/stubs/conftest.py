@@ -41,9 +41,8 @@ async def connect(controller: Controller) -> AsyncIterator[Callable[..., Any]]:
     async with contextlib.AsyncExitStack() as connections:
 
         async def connect(client_id: str = "test", request_timeout_ms: int = 20_000) -> Asker:
-            made = await client.connect(
-                controller.host, controller.port, client_id=client_id, request_timeout_ms=request_timeout_ms
-            )
+            made = client.KafkaConnection(client_id, request_timeout_ms)
+            await made.open(controller.host, controller.port)
             connections.push_async_callback(made.close)
             return Asker(made)
 
