@@ -29,7 +29,7 @@ class ControllerFaults(FaultMethods):
     def add(self, kind: FaultKind | Mapping[str, Json], **params: Any) -> SwitchedOn:
         """Switch a fault on, by its kind and parameters, or by its JSON; for good, or as a block.
 
-        Beside the kind's own parameters there are `toxicity`, `seed`, `match` and, for toxics of bytes, the scopes of
+        Beside the kind's own parameters there are `toxicity`, `seed` and, for toxics of bytes, the scopes of
         connections (`client_id`, `broker_id`, `connection`, `listener`, `node`, `broker`). ValueError: what is wrong.
         """
         fault = self._faults.add(kind, **params) if isinstance(kind, str) else self._faults.add_json(kind)

@@ -27,7 +27,6 @@ CALLED_BY_KEYWORD = {
     "kafka/processes.py __init__",
     "conformance/runner.py run",
     "server/stubs/faults/chaos.py chaos",
-    "server/stubs/faults/registry.py add",
     "spark_replay/formats/segments.py read_segments",
     "spark_replay/frames.py read_frames",
     "spark_replay/report/page.py write_report",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
@@ -55,9 +56,7 @@ def chaos(
 
 def chaos_from_json(tree: Mapping[str, Json]) -> list[Tree]:
     """Return the plan of a stub file's `{"seed": 7, "meanIntervalMs": 1000, …}`. ValueError names the field."""
-    known = (
-        "seed", "kinds", "targets", "broker_ids", "mean_interval_ms", "mean_duration_ms", "length_ms",
-    )  # fmt: skip
+    known = inspect.signature(chaos).parameters
     given = {snake(name): value for name, value in tree.items()}
     for name in given:
         if name not in known:

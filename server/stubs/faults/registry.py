@@ -63,7 +63,6 @@ class Faults:
         self,
         kind: str,
         *,
-        match: Mapping[str, Json] | None = None,
         toxicity: float = 1.0,
         seed: int = 0,
         enabled: bool = True,
@@ -73,7 +72,7 @@ class Faults:
     ) -> Fault:
         """Add a fault of a kind, switched on unless `enabled` is False.
 
-        `params` are the kind's parameters and, for a toxic of bytes, the scopes of `match` too (`client_id="admin"`).
+        `params` are the kind's parameters and, for a toxic of bytes, the scopes of its match (`client_id="admin"`).
         `toxicity` is the share of connections that it affects, from 0 to 1, drawn by `seed`. ValueError names what
         is wrong, and what a preset raises when it cannot be switched on.
         """
@@ -83,7 +82,7 @@ class Faults:
             scopes = {scope: params.pop(scope) for scope in _SCOPES if scope in params}
         if kind in self.kinds:
             self.kinds[kind].check_names(params)
-        return self.add_json(tree | {"match": {**(match or {}), **scopes}, "params": params})
+        return self.add_json(tree | {"match": scopes, "params": params})
 
     def add_json(self, tree: Json) -> Fault:
         """Add a fault from its JSON form; see `add`. Fields that only the controller writes (`fired`) are ignored."""

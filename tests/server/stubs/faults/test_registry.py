@@ -80,7 +80,7 @@ def test_a_fault_round_trips_its_fields_as_json() -> None:
         "params": {"direction": "downstream", "latencyMs": 250, "jitterMs": 0},
         "fired": 0,
     }
-    for one in (fault, Faults().add("corrupt", probability=0.25, match={"broker_id": [1, 2]}, seed=9)):
+    for one in (fault, Faults().add("corrupt", probability=0.25, broker_id=[1, 2], seed=9)):
         assert Faults().add_json(one.to_json()).to_json() == one.to_json()
 
 
