@@ -7,7 +7,6 @@ import random
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from mockraft.conformance.case import Case
 from mockraft.conformance.exchanges import masked, plain, without_its_secrets
@@ -15,7 +14,6 @@ from mockraft.conformance.expectation import NotApplicableError, NotAsExpectedEr
 from mockraft.conformance.identities import Identities, RunIds
 from mockraft.conformance.known_differences import explaining
 from mockraft.conformance.log import Log
-from mockraft.conformance.requests import Tree
 from mockraft.conformance.suite import all_cases
 from mockraft.conformance.target import CannotConnectError, Target, look_up
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
@@ -33,37 +31,32 @@ OnVerdict = Callable[[Verdict], None]
 
 
 async def run(
-    bootstrap: str,
-    cluster_id: str | None = None,
+    target: str | Target,
     *,
     cases: Sequence[Case] | None = None,
-    disruptive: bool = False,
     parallel: int = PARALLEL,
     seed: int | None = None,
-    observe: bool = False,
     show_secrets: bool = False,
     on_verdict: OnVerdict = lambda _: None,
 ) -> Run:
-    """Run `cases` (default: all) against the active controller at `host:port[,host:port…]`.
+    """Run cases against an active controller.
 
     Args:
-        bootstrap: addresses of the controller listener.
-        cluster_id: the cluster's id; looked up if it is None.
-        cases: the cases to run, as `mockraft.conformance.suite.all_cases` lists them.
-        disruptive: also run the cases that make Kafka's own controller resign.
+        target: addresses of the controller listener, `host:port[,host:port…]`, or what `target.look_up` returned.
+        cases: the cases to run; default: those of `suite.all_cases` that do not make Kafka's own controller resign.
         parallel: the number of cases that run in parallel.
         seed: seed for names and ids; the same seed gives the same ones.
-        observe: at the end also try the cases that do not apply, for their exchanges only.
         show_secrets: keep passwords, keys, tokens and sensitive configs in the verdicts.
         on_verdict: called with each verdict as it is reached.
 
     Raises:
         CannotConnectError: no address responds as an active controller.
-        ValueError: `bootstrap` is no list of addresses.
+        ValueError: `target` is no list of addresses.
     """
     began = time.monotonic()
-    target = await look_up(bootstrap, cluster_id)
-    chosen = [each for each in (all_cases() if cases is None else cases) if disruptive or not each.disruptive]
+    if isinstance(target, str):
+        target = await look_up(target)
+    chosen = [each for each in all_cases() if not each.disruptive] if cases is None else cases
     identities = RunIds(random.Random(seed))
     log = Log(target)
     verdicts: dict[str, Verdict] = {}
@@ -86,11 +79,6 @@ async def run(
         for number, case in numbered:
             if case.disruptive:
                 await judge(number, case)
-        if observe:
-            for number, case in numbered:
-                if case.misfit(target) and not case.disruptive:
-                    ids = Identities(identities, number)
-                    verdicts[case.name].exchanges = await _observed(target, log, ids, case)
     finally:
         await log.close()
     return Run(
@@ -144,17 +132,6 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case,
         await world.close()
         verdict.seconds = round(time.monotonic() - began, 3)
     return verdict
-
-
-async def _observed(target: Target, log: Log, identities: Identities, case: Case) -> list[Tree]:
-    """Return the exchanges of a case that does not apply, up to the first answer that it does not expect."""
-    world = World(target, log, identities, alone=case.alone)
-    with suppress(Exception):
-        async with asyncio.timeout(CASE_TIMEOUT_S):
-            await world.skip_records()
-            await case.trial(world)
-    await world.close()
-    return masked(world.story, target, identities)
 
 
 async def _tried(case: Case, world: World) -> None:

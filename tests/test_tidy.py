@@ -25,7 +25,6 @@ CALLED_BY_KEYWORD = {
     "kafka/cluster.py __init__",
     "kafka/cluster_tests.py run_cluster_tests",
     "kafka/processes.py __init__",
-    "conformance/runner.py run",
     "server/stubs/faults/chaos.py chaos",
     "spark_replay/formats/segments.py read_segments",
     "spark_replay/frames.py read_frames",

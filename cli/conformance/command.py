@@ -23,6 +23,7 @@ from mockraft.conformance.reports.html_report import NoTemplatesError, write_htm
 from mockraft.conformance.reports.junit import write_junit
 from mockraft.conformance.reports.summary import Level, write_summary
 from mockraft.conformance.suite import AREAS, all_cases
+from mockraft.conformance.target import look_up
 from mockraft.kafka_api.options import Option, OptionError, blaming, option
 from mockraft.releases import NEWEST, SUPPORTED, release
 
@@ -222,10 +223,8 @@ def _write(found: Run, other: Run | None, options: Options) -> None:
 async def _run(screen: Screen, cases: list[Case], options: Options, bootstrap: str, cluster_id: str | None) -> Run:
     with screen.progress(len(cases)) as on_verdict:
         return await run(
-            bootstrap,
-            cluster_id,
+            await look_up(bootstrap, cluster_id),
             cases=cases,
-            disruptive=options.disruptive,
             parallel=options.parallel,
             seed=options.seed,
             show_secrets=options.show_secrets,

@@ -129,11 +129,10 @@ async def test_other_brokers_leave_placement_out() -> None:
     assert found.failures == []
 
 
-async def test_disruptive_cases_run_only_on_request(controller: Controller) -> None:
+async def test_disruptive_cases_pass_when_they_are_chosen(controller: Controller) -> None:
     cases = [case for case in all_cases() if case.disruptive]
     assert len(cases) > 4
-    assert (await conformance.run(controller.bootstrap, cases=cases)).verdicts == []
-    found = await conformance.run(controller.bootstrap, cases=cases, disruptive=True)
+    found = await conformance.run(controller.bootstrap, cases=cases)
     assert [(each.name, each.reason) for each in found.failures] == []
 
 

@@ -120,7 +120,7 @@ def _run_on_mockraft(subject: Subject) -> Run:
     controller.start()
     try:
         controller.wait_until_running()
-        return asyncio.run(run(controller.bootstrap, controller.cluster_id, seed=SEED))
+        return asyncio.run(run(controller.bootstrap, seed=SEED))
     finally:
         controller.kill()
 
