@@ -68,12 +68,11 @@ def read_frames(
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
             for segments in read_segments(
-                file,
+                Split(file, decompressed_bytes_max=decompressed_bytes_max),
                 ports=ports,
                 chunk_bytes=chunk_bytes,
                 events=file_events,
                 on_error=on_error,
-                decompressed_bytes_max=decompressed_bytes_max,
             ):
                 yield from reassembler.receive(make_runs(segments, ports))
                 _take_events(reassembler, conn_events)

@@ -26,7 +26,6 @@ CALLED_BY_KEYWORD = {
     "kafka/cluster_tests.py run_cluster_tests",
     "kafka/processes.py __init__",
     "server/stubs/faults/chaos.py chaos",
-    "spark_replay/formats/segments.py read_segments",
     "spark_replay/frames.py read_frames",
     "spark_replay/report/page.py write_report",
     "testing/broker.py configured",

@@ -23,7 +23,8 @@ class Split(NamedTuple):
     """The packets of a file whose records start at or behind `start` and before `end` (None: end of file).
 
     `first_packet_no` is 0 if unknown. For pcapng, `order` and `interfaces` are those of the section that contains
-    `start`, and `section_at_end` those that the next split was planned with (None: known to be right).
+    `start`, and `section_at_end` those that the next split was planned with (None: known to be right). `link_type`
+    overrides the file's, `decompressed_bytes_max` the usual limit of a decompressed file.
     """
 
     path: str
@@ -33,6 +34,8 @@ class Split(NamedTuple):
     order: Order = "<"
     interfaces: tuple[Interface, ...] = ()
     section_at_end: tuple[Order, tuple[Interface, ...]] | None = None
+    link_type: int | None = None
+    decompressed_bytes_max: int | None = None
 
 
 def read_header(file: CaptureFile) -> tuple[PcapHeader | None, bytes]:

@@ -69,29 +69,26 @@ def read_segments(
     ports: Collection[int] = (),
     chunk_bytes: int = CHUNK_BYTES,
     events: list[FileEvent] | None = None,
-    link_type: int | None = None,
-    time_from_ns: int | None = None,
-    time_to_ns: int | None = None,
+    times_ns: tuple[int | None, int | None] = (None, None),
     on_error: OnError = "fail",
-    decompressed_bytes_max: int | None = None,
 ) -> Iterator[Segments]:
     """Yield the TCP segments of a capture file, or of one split of it, a chunk of `chunk_bytes` at a time.
 
-    `ports` keeps segments from or to one of them; times are from (inclusive) and to (exclusive), in nanoseconds;
-    `link_type` overrides the file's. `events` receives FILE_EVENTS rows: counts of what was left out, once the file was
-    read to its end, and every damaged place. Raises CaptureError, with file and offset, for a file that is not a
-    capture and for the first damage; with `on_error` quarantine or skip these are rows too, and reading continues
-    behind damage. Raises SplitDesyncError for a split of a wrong plan, whatever `on_error` is.
+    `ports` keeps segments from or to one of them, `times_ns` those from (inclusive) and to (exclusive) a time.
+    `events` receives FILE_EVENTS rows: counts of what was left out, once the file was read to its end, and every
+    damaged place. Raises CaptureError, with file and offset, for a file that is not a capture and for the first damage;
+    with `on_error` quarantine or skip these are rows too, and reading continues behind damage. Raises SplitDesyncError
+    for a split of a wrong plan, whatever `on_error` is.
     """
     split = source if isinstance(source, Split) else Split(str(source))
     wanted = tuple(sorted(ports))
     log = FileEvents(split.path, events, on_error)
     try:
-        with CaptureFile(split.path, decompressed_bytes_max) as file:
+        with CaptureFile(split.path, split.decompressed_bytes_max) as file:
             for found in open_packets(file, split, log, chunk_bytes):
-                packets = _in_time(found, time_from_ns, time_to_ns)
-                if link_type is not None:
-                    packets = packets._replace(link_type=np.full(len(packets.start), link_type, np.int32))
+                packets = _in_time(found, *times_ns)
+                if split.link_type is not None:
+                    packets = packets._replace(link_type=np.full(len(packets.start), split.link_type, np.int32))
                 tcp = parse_tcp(packets, wanted, log)
                 if len(tcp.start):
                     yield _segments(file.path, tcp)

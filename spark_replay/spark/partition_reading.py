@@ -238,13 +238,14 @@ def _segments(
     """Yield the split's segments, without those that options or predicates rule out."""
     hosts = [set(each) for each in (options.clients, _narrowest(_HOSTS, predicates)) if each]
     found = read_segments(
-        split,
+        split._replace(link_type=options.linktype),
         ports=options.ports or _narrowest(_PORTS, predicates),
         chunk_bytes=options.chunk_bytes,
         events=events,
-        link_type=options.linktype,
-        time_from_ns=_strictest([options.time_from_ns, *_bounds({">": 1, ">=": 0, "=": 0}, predicates)], max),
-        time_to_ns=_strictest([options.time_to_ns, *_bounds({"<": 0, "<=": 1, "=": 1}, predicates)], min),
+        times_ns=(
+            _strictest([options.time_from_ns, *_bounds({">": 1, ">=": 0, "=": 0}, predicates)], max),
+            _strictest([options.time_to_ns, *_bounds({"<": 0, "<=": 1, "=": 1}, predicates)], min),
+        ),
         on_error=options.on_error,
     )
     return (_of_hosts(segments, hosts) for segments in found) if hosts else found

@@ -36,10 +36,10 @@ def rows(source: Path | Split, **options: Any) -> list[Row]:
     ]
 
 
-def counts(path: Path, **options: Any) -> dict[str, int]:
+def counts(source: Path | Split, **options: Any) -> dict[str, int]:
     """Return the counts of what was left out, by kind."""
     events: list[FileEvent] = []
-    for _ in read_segments(path, events=events, **options):
+    for _ in read_segments(source, events=events, **options):
         pass
     found: dict[str, int] = {}
     for event in events:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from mockraft.spark_replay.formats import CaptureError, plan_splits, read_segments
 from mockraft.spark_replay.formats.file_headers import Interface
+from mockraft.spark_replay.formats.packet_sources import Split
 from mockraft.spark_replay.formats.pcapng_blocks import times_ns
 
 from ...rows import each_row
@@ -162,9 +163,10 @@ def test_damage_in_compressed_bytes_is_an_error_or_a_row_with_offset(tmp_path: P
 def test_decompression_stops_at_limit(tmp_path: Path, form: str) -> None:
     bomb = compressed(tmp_path / "x", FORMS[form] + FORMS[form][-200:] * 20_000, "zstd")
     assert bomb.stat().st_size < 20_000
+    bounded = Split(str(bomb), decompressed_bytes_max=100_000)
     with pytest.raises(CaptureError, match="decompresses to more than 100000 bytes"):
-        rows(bomb, decompressed_bytes_max=100_000)
-    found = counts(bomb, decompressed_bytes_max=100_000, on_error="quarantine", chunk_bytes=30_000)
+        rows(bounded)
+    found = counts(bounded, on_error="quarantine", chunk_bytes=30_000)
     assert found == {"corrupt": 0}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mockraft.spark_replay.formats import packets as packet_table
 from mockraft.spark_replay.formats import read_segments
+from mockraft.spark_replay.formats.packet_sources import Split
 from mockraft.spark_replay.schemas import PACKETS
 
 from ...rows import each_row
@@ -132,7 +133,7 @@ def test_non_tcp_packets_are_counted_by_kind(tmp_path: Path) -> None:
     assert [row.packet_no for row in rows(path)] == [15]
     assert counts(path) == {"not_tcp": 3, "fragments": 3, "cut_header": 5, "bad_header": 3}
     assert counts(capture(tmp_path, [whole] * 3, 147)) == {"unknown_link": 3}
-    assert len(rows(path, link_type=ETHERNET)) == 3
+    assert len(rows(Split(str(path), link_type=ETHERNET))) == 3
 
 
 def test_ports_and_times_are_chosen_early(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_ports_and_times_are_chosen_early(tmp_path: Path) -> None:
     assert len(rows(path, ports=[9092, 9093])) == len(segments)
     assert rows(path, ports=[1]) == []
     ends = other[2].time_ns, other[5].time_ns
-    chosen = rows(path, ports=[9092], time_from_ns=ends[0], time_to_ns=ends[1])
+    chosen = rows(path, ports=[9092], times_ns=ends)
     assert [row.ts_ns for row in chosen] == [each.time_ns for each in other[2:5]]
 
 
