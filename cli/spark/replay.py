@@ -204,10 +204,11 @@ def _exit_of(error: Exception) -> BaseException:
 
 def _write_html(path: str, files: list[str], out: str, options: ReplayOptions) -> None:
     from mockraft.spark_replay.report.page import write_report
+    from mockraft.spark_replay.report.sources import Captures
 
     servers = [int(each) for each in (options.ports or "").split(",") if each.strip()]
     try:
-        write_report(path, captures=files, ports=servers, replay=out, show_secrets=options.show_secrets)
+        write_report(path, Captures(files, servers), replay=out, show_secrets=options.show_secrets)
     except OSError as error:
         end("spark replay", f"cannot write {path}: {error}", ExitCode.USAGE)
 

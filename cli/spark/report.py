@@ -82,7 +82,7 @@ def report(options: ReportOptions) -> None:
         _misuse("--tables, --captures or --replay is needed")
     try:
         from mockraft.spark_replay.report.page import NoTemplatesError, write_report
-        from mockraft.spark_replay.report.sources import SourceError
+        from mockraft.spark_replay.report.sources import Captures, SourceError
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
@@ -103,12 +103,9 @@ def report(options: ReportOptions) -> None:
         with _progress() as on_rows:
             found = write_report(
                 options.html,
-                tables=options.tables,
-                captures=files,
-                ports=servers,
+                Captures(files, servers, options.on_error) if files else options.tables,
                 replay=options.replay,
                 title=options.title,
-                on_error=options.on_error,
                 show_secrets=options.show_secrets,
                 on_rows=on_rows,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from os import PathLike
 from typing import Any
 
@@ -11,10 +11,10 @@ import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import Opener, decode_batches, decode_record_batches
 from mockraft.spark_replay.formats import CaptureError
-from mockraft.spark_replay.formats.file_events import FileEvent, OnError
+from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.report.columns import integers
-from mockraft.spark_replay.report.sources import Folder, OnRows, SourceError, Tables, rows_where
+from mockraft.spark_replay.report.sources import Captures, Folder, OnRows, SourceError, Tables, rows_where
 from mockraft.spark_replay.report.traffic import Traffic
 from mockraft.spark_replay.storage import Location
 
@@ -26,23 +26,16 @@ _KEY = ["conn_id", "incarnation", "frame_no", "is_response"]
 _KEYS_AT_ONCE = 50
 
 
-def traffic_of_captures(
-    paths: Sequence[str | PathLike[str]],
-    ports: Collection[int],
-    wanted: Collection[FrameKey],
-    on_rows: OnRows,
-    on_error: OnError = "fail",
-) -> tuple[Traffic, Frames]:
+def traffic_of_captures(captures: Captures, wanted: Collection[FrameKey], on_rows: OnRows) -> tuple[Traffic, Frames]:
     """Read, decode and sum up captures; return the bytes of `wanted` frames and of examples of unreadable ones too.
 
-    Raises SourceError for a file that is not a capture or cannot be read; with another `on_error` it is counted
-    instead.
+    Raises SourceError for a file that is not a capture or cannot be read, unless their `on_error` has it counted.
     """
     traffic = Traffic()
     frames: Frames = {}
-    for path in paths:
+    for path in captures.paths:
         try:
-            frames |= _read(path, ports, wanted, traffic, on_rows, on_error)
+            frames |= _read(captures, path, wanted, traffic, on_rows)
         except CaptureError as error:
             raise SourceError(str(error)) from None
         except OSError as error:
@@ -74,12 +67,7 @@ def frame_key(row: dict[str, Any]) -> FrameKey:
 
 
 def _read(
-    path: str | PathLike[str],
-    ports: Collection[int],
-    wanted: Collection[FrameKey],
-    traffic: Traffic,
-    on_rows: OnRows,
-    on_error: OnError,
+    captures: Captures, path: str | PathLike[str], wanted: Collection[FrameKey], traffic: Traffic, on_rows: OnRows
 ) -> Frames:
     frames: Frames = {}
     connections = {key[0] for key in wanted}
@@ -87,7 +75,9 @@ def _read(
     file_events: list[FileEvent] = []
     opener = Opener()
     done, name = 0, Location.parse(path).name
-    for batch in read_frames(path, ports, on_error=on_error, conn_events=conn_events, file_events=file_events):
+    for batch in read_frames(
+        path, captures.ports, on_error=captures.on_error, conn_events=conn_events, file_events=file_events
+    ):
         at = 0
         for messages in decode_batches([batch]):
             part = batch.slice(at, messages.num_rows)

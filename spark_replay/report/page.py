@@ -5,19 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
 from mockraft.spark_replay.report.events import DISPLAY_NAMES, LOUD
 from mockraft.spark_replay.report.examples import api_name, replay_command
 from mockraft.spark_replay.report.replayed import Replayed
-from mockraft.spark_replay.report.sources import Folder, OnRows, replay_of_tables, rules_of, traffic_of_tables
+from mockraft.spark_replay.report.sources import Captures, Folder, OnRows, replay_of_tables, rules_of, traffic_of_tables
 from mockraft.spark_replay.report.traffic import Traffic
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.whole_files import write_file
@@ -51,13 +49,10 @@ class NoTemplatesError(RuntimeError):
 
 def write_report(
     out: str | PathLike[str],
+    source: Folder | Captures | None = None,
     *,
-    tables: Folder | None = None,
-    captures: Sequence[str | PathLike[str]] = (),
-    ports: Collection[int] = (),
     replay: Folder | None = None,
     title: str | None = None,
-    on_error: OnError = "fail",
     show_secrets: bool = False,
     on_rows: OnRows = lambda _, __, ___: None,
 ) -> dict[str, object]:
@@ -65,12 +60,10 @@ def write_report(
 
     Args:
         out: the HTML file.
-        tables: a folder of Parquet tables: messages, and optionally conn_events, file_events and frames.
-        captures: capture files, read and decoded here instead.
-        ports: those of the servers in the captures; none for all.
+        source: a folder of Parquet tables (messages, and optionally conn_events, file_events and frames), or captures,
+            which are read and decoded here.
         replay: a folder with the tables replay_results and diffs.
         title: the page's heading.
-        on_error: damage in captures raises SourceError (`fail`), or is counted and reading continues behind it.
         show_secrets: show passwords, keys, tokens and sensitive configs, unless the tables hide them already.
         on_rows: called with progress.
 
@@ -82,21 +75,24 @@ def write_report(
     replayed = replay_of_tables(replay, on_rows) if replay else None
     examples = replay_sections.shown_examples(replayed) if replayed else []
     wanted = {(row["conn_id"], row["incarnation"], row["request_frame_no"], False) for _, row in examples}
-    traffic, frames = None, {}
-    if tables is not None:
-        traffic = traffic_of_tables(tables, on_rows)
+    traffic: Traffic | None = None
+    frames: Frames = {}
+    sources: list[str] = []
+    captures = source if isinstance(source, Captures) else Captures(())
+    if isinstance(source, Captures):
+        traffic, frames = traffic_of_captures(source, wanted, on_rows)
+        sources = [Location.parse(path).name for path in source.paths[:5]] + (["…"] if len(source.paths) > 5 else [])
+    elif source is not None:
+        traffic = traffic_of_tables(source, on_rows)
         wanted |= {frame_key(row) for row in traffic.examples.values()}
-        frames = frames_of_tables(tables, wanted)
-    elif captures:
-        traffic, frames = traffic_of_captures(captures, ports, wanted, on_rows, on_error)
-    named = [Location.parse(path).name for path in captures[:5]] + (["…"] if len(captures) > 5 else [])
-    sources = [*([str(tables)] if tables else []), *named, *([f"replay {replay}"] if replay else [])]
-    content: dict[str, object] = {"sources": sources}
+        frames = frames_of_tables(source, wanted)
+        sources = [str(source)]
+    content: dict[str, object] = {"sources": [*sources, *([f"replay {replay}"] if replay else [])]}
     if traffic is not None:
         content |= _traffic(traffic, frames, show_secrets=show_secrets)
     if replayed is not None and replay is not None:
         content |= _replay(replayed, replay, frames, show_secrets=show_secrets)
-        content["replay_command"] = replay_command([fspath(path) for path in captures], sorted(ports))
+        content["replay_command"] = replay_command([fspath(path) for path in captures.paths], sorted(captures.ports))
     content["title"] = title or ("Replay results" if replayed else "Captured Kafka traffic")
     summary = _summary(content)
     if traffic is not None:

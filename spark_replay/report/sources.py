@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import decode_record_batches
+from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report.log_events import RECORD_COLUMNS
 from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
 from mockraft.spark_replay.report.traffic import FORWARDED_COLUMNS, MESSAGE_COLUMNS, Traffic
@@ -26,6 +27,17 @@ Folder = str | PathLike[str]
 """A folder of tables: a path or a URL."""
 OnRows = Callable[[str, int, int | None], None]
 """Progress callback: the table or file, the number of its rows done, and their total (None: unknown)."""
+
+
+class Captures(NamedTuple):
+    """Capture files and the servers' ports in them (none: all).
+
+    Damage raises SourceError (`fail`), or is counted and reading continues behind it.
+    """
+
+    paths: Sequence[str | PathLike[str]]
+    ports: Collection[int] = ()
+    on_error: OnError = "fail"
 
 
 class SourceError(ValueError):

@@ -8,6 +8,7 @@ import pytest
 from mockraft import Controller, VerificationError
 from mockraft.spark_replay.report import sections
 from mockraft.spark_replay.report.captured import traffic_of_captures
+from mockraft.spark_replay.report.sources import Captures
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
@@ -36,7 +37,7 @@ async def test_the_forwarded_request_is_a_request_of_its_own(tmp_path: Path) -> 
         assert [each.request.request_data for each in wrapped] == [first.request_frame, again.request_frame]
 
         controller.write_journal(tmp_path / "run.pcapng")
-        traffic, _ = traffic_of_captures([tmp_path / "run.pcapng"], (), (), lambda *_: None)
+        traffic, _ = traffic_of_captures(Captures([tmp_path / "run.pcapng"]), (), lambda *_: None)
         client = {"clientId": "admin", "host": "127.0.0.1", "principal": "User:ANONYMOUS"}
         assert sections.forwarded(traffic) == [{"api": "CreateTopics", **client, "requests": 2}]
         refused = {"api": "CreateTopics, forwarded", "code": 36, "name": "TOPIC_ALREADY_EXISTS", "answers": 1}

@@ -30,7 +30,7 @@ async def browser() -> AsyncIterator[Browser]:
 @pytest.fixture(scope="module")
 def address(tables: Path, replayed: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("browser") / "report.html"
-    write_report(out, tables=tables, replay=replayed)
+    write_report(out, tables, replay=replayed)
     return out.as_uri()
 
 

@@ -13,7 +13,7 @@ from mockraft.spark_replay.report import captured
 from mockraft.spark_replay.report.captured import traffic_of_captures
 from mockraft.spark_replay.report.page import write_report
 from mockraft.spark_replay.report.sections import brokers_by_silence, event_rows, heartbeat_rows, totals
-from mockraft.spark_replay.report.sources import SourceError, traffic_of_tables
+from mockraft.spark_replay.report.sources import Captures, SourceError, traffic_of_tables
 
 from ...rows import each_row
 from .conftest import CAPTURES, HOSTILE
@@ -55,7 +55,7 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="session")
 def page(tables: Path, replayed: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(out, tables=tables, replay=replayed, title=HOSTILE)
+    write_report(out, tables, replay=replayed, title=HOSTILE)
     return out.read_text(encoding="utf-8")
 
 
@@ -90,7 +90,7 @@ def test_page_shows_capture_and_replay(page: str) -> None:
 
 
 def test_reports_a_capture_without_tables() -> None:
-    traffic, frames = traffic_of_captures([CAPTURES / "controller-4.3.1.pcap"], [19093], (), lambda *_: None)
+    traffic, frames = traffic_of_captures(Captures([CAPTURES / "controller-4.3.1.pcap"], [19093]), (), lambda *_: None)
     counted: dict[str, Any] = totals(traffic)
     assert traffic.frames == counted["roundtrip"]["same"] == 1726
     assert [each["who"] for each in event_rows(traffic) if each["kind"] == "new leader"] == ["node 3000"]
@@ -108,7 +108,7 @@ def test_events_of_the_log_are_the_same_from_captures_frames_and_records(tmp_pat
     pq.write_table(pa.Table.from_batches(decode_batches(frames)), tmp_path / "messages.parquet")
     pq.write_table(pa.Table.from_batches(made), tmp_path / f"{name}.parquet")
     of_tables = event_rows(traffic_of_tables(tmp_path, lambda *_: None))
-    traffic, _ = traffic_of_captures([capture], [19093], (), lambda *_: None)
+    traffic, _ = traffic_of_captures(Captures([capture], [19093]), (), lambda *_: None)
     of_captures = [row for row in event_rows(traffic) if row["kind"] != "midstream"]
     assert of_tables == of_captures
     counts = Counter(row["kind"] for row in of_tables)
@@ -121,7 +121,7 @@ def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
     folder.mkdir()
     schema = pq.read_schema(tables / "messages" / "part-0.parquet")
     pq.write_table(pa.Table.from_batches([], schema), folder / "messages.parquet")
-    found: dict[str, Any] = write_report(tmp_path / "r.html", tables=folder)
+    found: dict[str, Any] = write_report(tmp_path / "r.html", folder)
     assert (tmp_path / "r.html").stat().st_mode & 0o777 == 0o600
     assert found["total"]["frames"] == 0
     assert "Every frame was decoded" in (tmp_path / "r.html").read_text()
@@ -134,22 +134,22 @@ def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
 def test_reports_unreadable_tables(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=expected):
-        write_report(tmp_path / "r.html", tables=tmp_path)
+        write_report(tmp_path / "r.html", tmp_path)
 
 
 def test_reports_missing_or_mistyped_column(tmp_path: Path, tables: Path) -> None:
     whole = pq.read_table(tables / "messages")
     pq.write_table(whole.drop_columns(["body"]), tmp_path / "messages.parquet")
     with pytest.raises(SourceError, match="lacks the columns body"):
-        write_report(tmp_path / "r.html", tables=tmp_path)
+        write_report(tmp_path / "r.html", tmp_path)
     at = whole.schema.get_field_index("body")
     structs = pa.array([{"value": b"x"}] * len(whole))
     pq.write_table(whole.set_column(at, "body", structs), tmp_path / "messages.parquet")
     with pytest.raises(SourceError, match="column body of messages is struct"):
-        write_report(tmp_path / "r.html", tables=tmp_path)
+        write_report(tmp_path / "r.html", tmp_path)
 
 
 def test_reports_invalid_capture_by_name(tmp_path: Path) -> None:
     (tmp_path / "no.pcap").write_bytes(b"nothing of that kind")
     with pytest.raises(SourceError, match=r"no\.pcap"):
-        write_report(tmp_path / "r.html", captures=[tmp_path / "no.pcap"])
+        write_report(tmp_path / "r.html", Captures([tmp_path / "no.pcap"]))

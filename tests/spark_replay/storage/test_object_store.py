@@ -11,6 +11,7 @@ from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_files, capture_paths
 from mockraft.spark_replay.formats import CaptureError, plan_splits, read_segments
 from mockraft.spark_replay.report.page import write_report
+from mockraft.spark_replay.report.sources import Captures
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.listing import exists, is_folder
 from mockraft.spark_replay.storage.whole_files import read_file, write_file
@@ -123,7 +124,7 @@ def test_planning_reads_no_packed_capture(s3: S3Server) -> None:
 
 def test_report_of_a_bucket_is_written_to_it(s3: S3Server) -> None:
     url = s3.put("s3://caps/run.pcap", CAPTURE.read_bytes())
-    found = write_report("s3://caps/reports/run.html", captures=[url], ports=[PORT])
+    found = write_report("s3://caps/reports/run.html", Captures([url], [PORT]))
     assert found["sources"] == ["run.pcap"]
     assert b"<html" in s3.content("caps", "reports/run.html")
 
