@@ -26,7 +26,7 @@ def draw_config_on_disk(
     cluster_id: str | None,
     bootstrap: tuple[tuple[str, int], ...],
     rng: random.Random,
-    log_dirs: LogDirPaths,
+    dirs: LogDirPaths,
     **options: Any,
 ) -> BrokerConfig:
     """Return a config like `draw_config` with directories on a file system.
@@ -34,7 +34,7 @@ def draw_config_on_disk(
     To format some requires the cluster id; otherwise None takes that of the directories. Raises LogDirsError when a
     broker must not start on them.
     """
-    paths, metadata_log_dir, format_missing = log_dirs
+    paths, metadata_log_dir, format_missing = dirs
     if format_missing and cluster_id is not None:
         format_log_dirs(paths, broker_id, cluster_id, rng, metadata_log_dir=metadata_log_dir, ignore_formatted=True)
     opened = open_log_dirs(paths, broker_id, cluster_id, rng, metadata_log_dir=metadata_log_dir)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, Unpack
 
 from mockraft.brokers import broker
 from mockraft.brokers.config import BrokerConfig, draw_config
 from mockraft.brokers.config_on_disk import LogDirPaths, draw_config_on_disk
 from mockraft.testing.facades import facade
-from mockraft.testing.options import BrokerConfigOptions, BrokerOptions
+from mockraft.testing.options import BrokerOptions
 from mockraft.wire.connection import endpoint_of
 
 if TYPE_CHECKING:
@@ -42,25 +41,20 @@ class SimulatedBroker(broker.SimulatedBroker):
         return cls(cls.configured(bootstrap, cluster_id, broker_id, **options))
 
     @staticmethod
-    def configured(
-        bootstrap: str,
-        cluster_id: str,
-        broker_id: int,
-        *,
-        seed: int | None = None,
-        log_dirs: Sequence[str | os.PathLike[str]] = (),
-        metadata_log_dir: str | os.PathLike[str] | None = None,
-        format_missing: bool = True,
-        **options: Unpack[BrokerConfigOptions],
-    ) -> BrokerConfig:
+    def configured(bootstrap: str, cluster_id: str, broker_id: int, **options: Unpack[BrokerOptions]) -> BrokerConfig:
         """Return the config of `joining`."""
         options.setdefault("serve_clients", True)
         addresses = tuple(map(endpoint_of, bootstrap.split(",")))
-        if not log_dirs:
-            return draw_config(broker_id, cluster_id, addresses, random.Random(seed), **options)
-        metadata_dir = None if metadata_log_dir is None else os.fspath(metadata_log_dir)
-        paths = LogDirPaths([os.fspath(path) for path in log_dirs], metadata_dir, format_missing)
-        return draw_config_on_disk(broker_id, cluster_id, addresses, random.Random(seed), paths, **options)
+        rng = random.Random(options.pop("seed", None))
+        metadata_dir = options.pop("metadata_log_dir", None)
+        paths = LogDirPaths(
+            [os.fspath(path) for path in options.pop("log_dirs", ())],
+            None if metadata_dir is None else os.fspath(metadata_dir),
+            options.pop("format_missing", True),
+        )
+        if not paths.paths:
+            return draw_config(broker_id, cluster_id, addresses, rng, **options)
+        return draw_config_on_disk(broker_id, cluster_id, addresses, rng, paths, **options)
 
     @property
     def broker_id(self) -> int:

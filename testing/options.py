@@ -43,17 +43,12 @@ class ControllerOptions(ConfigOptions, total=False):
     admin_port: int | None
 
 
-class BrokerConfigOptions(BrokerConfigFields, total=False):
-    """Options that describe a simulated broker: its listener, and the fields of `BrokerConfig`."""
+class BrokerOptions(BrokerConfigFields, total=False):
+    """Options of `SimulatedBroker.joining`: its listener and log directories, and the fields of `BrokerConfig`."""
 
     log_dir_paths: tuple[str, ...]
     host: str
     port: int | None
-
-
-class BrokerOptions(BrokerConfigOptions, total=False):
-    """Options of `SimulatedBroker.joining`."""
-
     seed: int | None
     log_dirs: Sequence[str | os.PathLike[str]]
     metadata_log_dir: str | os.PathLike[str] | None

@@ -27,7 +27,6 @@ CALLED_BY_KEYWORD = {
     "kafka/processes.py __init__",
     "server/stubs/faults/chaos.py chaos",
     "spark_replay/frames.py read_frames",
-    "testing/broker.py configured",
 }
 """Functions with more parameters than that, which those who call them give by keyword."""
 INNER_IMPORTS_MAX = 141
