@@ -25,7 +25,6 @@ from mockraft.brokers.metadata.shared_replication import SharedReplication
 from mockraft.brokers.node import BrokerNode
 from mockraft.brokers.shell.shell import Shell
 from mockraft.brokers.shell.socket_links import Outage, SocketLinks
-from mockraft.kafka_api.clock import REAL_CLOCK, Clock
 from mockraft.kafka_api.listener import Observed
 from mockraft.wire.connection import endpoint_of
 
@@ -41,12 +40,7 @@ class SimulatedBroker(LogDirAccess):
     """
 
     def __init__(
-        self,
-        config: BrokerConfig,
-        shared: SharedReplication | None = None,
-        *,
-        outage: Outage | None = None,
-        clock: Clock = REAL_CLOCK,
+        self, config: BrokerConfig, shared: SharedReplication | None = None, *, outage: Outage | None = None
     ) -> None:
         self.node = BrokerNode(config, shared)
         links = functools.partial(
@@ -56,7 +50,7 @@ class SimulatedBroker(LogDirAccess):
             outage=outage,
             peer_security=config.listener_security.client_security,
         )
-        self.shell = Shell(self.node.kernel, links, clock)
+        self.shell = Shell(self.node.kernel, links)
         node = self.node
         self.view, self.image, self.observer, self.replication = node.view, node.image, node.observer, node.replication
         self.directories, self.replicas, self.movers = node.directories, node.replicas, node.movers

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from mockraft.brokers.effects import Answered, Event, Failed, Link, NotOpened, Opened, SendRequest
@@ -39,9 +38,9 @@ class FramedLink:
     After `receive`, `data_to_send` has the bytes of a handshake in an older version, if the newest was refused.
     """
 
-    def __init__(self, link: Link, correlation_ids: Iterator[int] | None = None) -> None:
+    def __init__(self, link: Link) -> None:
         self.link = link
-        self._correlation_ids = itertools.count() if correlation_ids is None else correlation_ids
+        self._correlation_ids = itertools.count()
         self._reader = FrameReader()
         self._versions: dict[int, tuple[int, int]] = {}
         self._pending: deque[_Pending] = deque()

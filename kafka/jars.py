@@ -126,12 +126,12 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
     return target
 
 
-def classpath(version: str, progress: Callable[[str], None] | None = None) -> str:
+def classpath(version: str) -> str:
     """The Java class path of one Kafka release: its server, its tools and a logger that writes to stderr.
 
-    Args and errors are those of `jars_directory`.
+    Raises what `jars_directory` does.
     """
-    jars = jars_directory(version, progress)
+    jars = jars_directory(version)
     # slf4j takes the first binding it meets; releases before 4.0 bring one of their own.
     return os.pathsep.join([*(str(jars / name) for name in LOGGING_JARS), str(jars / "*")])
 

@@ -27,7 +27,3 @@ class StorageError(LogError):
 
 class LogClosedError(OSError):
     """EBADF: a log was used after it was removed, replaced or closed. The disk is not at fault."""
-
-
-class LoadError(Exception):
-    """The log directories cannot be used together; the message has the remedy. Only raised at start."""

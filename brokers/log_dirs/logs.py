@@ -21,7 +21,7 @@ from mockraft.brokers.log_dirs.checkpoints import (
     read_topic_id,
     write_topic_id,
 )
-from mockraft.brokers.log_dirs.errors import LoadError, LogClosedError, LogError, StorageError
+from mockraft.brokers.log_dirs.errors import LogClosedError, LogError, StorageError
 from mockraft.brokers.log_dirs.log_loading import HeldLog, LogDir, load_dir
 from mockraft.brokers.log_dirs.produced_batches import DEFAULT_CONFIG, LogConfig
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
@@ -239,18 +239,15 @@ class Logs:
         for log_dir in self.log_dirs:
             log_dir.unlock()
 
-    def load(self, *, refuse_duplicates: bool = False) -> LoadedLogs:
+    def load(self) -> LoadedLogs:
         """Open the logs in the directories. A directory that cannot be read is reported to `on_error`.
 
-        Logs marked -delete are deleted. Of a replica found twice the first log is used and the others are `duplicates`;
-        LoadError when duplicates are not allowed, as in Kafka.
+        Logs marked -delete are deleted. Of a replica found twice the first log is used and the others are `duplicates`.
         """
         found = LoadedLogs([], [], [], [])
         epochs = [self._load_dir(log_dir, found) for log_dir in self.log_dirs]
         # Kafka's readBrokerEpochFromCleanShutdownFiles: valid only if all directories have the same epoch.
         self.previous_broker_epoch = epochs[0] if len(set(epochs)) == 1 else -1
-        if refuse_duplicates and found.duplicates:
-            raise LoadError(self._duplicate_error(found.duplicates[0]))
         return found
 
     def checkpoint_high_watermarks(self) -> None:
@@ -308,14 +305,6 @@ class Logs:
             self._future.setdefault(held.key, held)
             found.future.append(held)
         return loaded.broker_epoch
-
-    def _duplicate_error(self, held: HeldLog) -> str:
-        return (
-            f"Duplicate log directories for {log_loading.live_name(*held.topic_partition)} are found in both"
-            f" {held.path} and {self._live[held.key].path}. It is likely because log directory failure happened while"
-            " broker was replacing current replica with future replica. Delete one of the two, best the one in the"
-            " directory that is known to have failed recently"
-        )
 
     def _check_topic_id(self, log_dir: LogDir, dir_name: str, topic_id: bytes) -> None:
         there = read_topic_id(log_dir.disk, dir_name)

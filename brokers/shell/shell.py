@@ -55,15 +55,13 @@ class Shell:
     `on_state` is called with each new state, `on_client` with each effect on an accepted connection.
     """
 
-    def __init__(
-        self, kernel: Kernel, links: Callable[[Callable[[Event], None]], Links], clock: Clock = REAL_CLOCK
-    ) -> None:
+    def __init__(self, kernel: Kernel, links: Callable[[Callable[[Event], None]], Links]) -> None:
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()
         self.on_state: Callable[[BrokerState], None] | None = None
         self.on_client: Callable[[ListenerEffect], None] | None = None
         self._kernel = kernel
-        self._clock = clock
+        self._clock: Clock = REAL_CLOCK
         self._links = links(self.feed)
         self._events: deque[AnyEvent] = deque()
         self._is_busy = False

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.config_on_disk import LogDirPaths, draw_config_on_disk
 from mockraft.brokers.log_dirs.ensemble import LogDirsError, Refusal
-from mockraft.brokers.log_dirs.errors import LoadError
 from mockraft.cli.broker import disk_faults as disks
 from mockraft.cli.broker import options as option
 from mockraft.cli.command_line import Command
@@ -62,7 +61,7 @@ async def _broker(
     with stop_on_signals() as stopped:
         try:
             simulated.start()
-        except (OSError, LoadError) as error:
+        except OSError as error:
             await simulated.close()
             return _fail(ExitCode.UNUSABLE_DIRECTORY, _reason(error))
         except ListenerError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 
 from fastapi import FastAPI, HTTPException, Request
@@ -61,13 +61,11 @@ class ProblemError(HTTPException):
         *,
         pointer: str | None = None,
         parameter: str | None = None,
-        errors: Iterable[FieldError] = (),
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(status, detail, headers)
-        self.errors = list(errors)
-        if pointer is not None or parameter is not None:
-            self.errors.append(FieldError(detail=detail, pointer=pointer, parameter=parameter))
+        is_of_field = pointer is not None or parameter is not None
+        self.errors = [FieldError(detail=detail, pointer=pointer, parameter=parameter)] if is_of_field else []
 
 
 def problem_response(

@@ -10,7 +10,7 @@ import pytest
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.checkpoints import read_offsets, write_topic_id
-from mockraft.brokers.log_dirs.errors import LoadError, LogError, StorageError
+from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.produced_batches import LogConfig
@@ -206,9 +206,6 @@ def test_replica_in_two_directories_is_reported_and_one_is_kept(disks: list[Fail
     for disk in disks:
         ReplicaLog(disk, "t-0")
         write_topic_id(disk, "t-0", TOPIC)
-    with pytest.raises(LoadError, match="Duplicate log directories for t-0 are found in both /simulated/d1/t-0 and"):
-        open_logs(disks).load(refuse_duplicates=True)
-
     logs = open_logs(disks)
     (duplicates,) = logs.load().duplicates
     assert logs.directory_of((TOPIC, 0)) == D0
