@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.mockraft_process import MockraftController
-from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaController, random_uuid
+from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaController, has_dynamic_quorum, random_uuid
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.releases import release as release_of
 from mockraft.wire.spec_files import sort_key
@@ -69,6 +69,7 @@ class KafkaCluster:
                 release=release_of(release or ordered[-1]).name,
                 options=[
                     *("--metadata-version", metadata_version),
+                    *(() if has_dynamic_quorum(ordered[0]) else ("--feature", "kraft.version=0")),
                     *("--session-timeout-ms", str(session_timeout_ms)),
                     *(security.serve_options if security else ()),
                     *(text for key, value in properties.items() for text in (f"--{key.replace('.', '-')}", value)),

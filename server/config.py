@@ -39,8 +39,8 @@ class ControllerConfig:
     changes the offered versions of single APIs, by key; None hides the API. `metadata_version` is a feature level (7 is
     3.3-IV3, 27 is 4.1-IV1), 0 the newest of the release; `features` are levels of a new log that are not its defaults,
     and `unstable_feature_versions_enable` allows levels that are not ready in that release, which ApiVersions names
-    only with `unstable_api_versions_enable`. `kraft_version` None is the one that the metadata version has by default:
-    0 before 3.9. `port` is the port to listen on, 0 any free one; `advertised_host` and `advertised_port` (None: the
+    only with `unstable_api_versions_enable`. `kraft_version` None is 1, or 0 with configured voters and for releases
+    before 3.9. `port` is the port to listen on, 0 any free one; `advertised_host` and `advertised_port` (None: the
     ones it listens on) go into the VotersRecord, so brokers connect to them. `data_dir` None keeps the log in memory.
     `initial_state` is a saved state, or a snapshot of Kafka's, that a new log begins with. `server_properties` are
     static configs of Kafka's that have no field here, by key. Without `delegation_token_secret_key` delegation tokens
@@ -447,7 +447,7 @@ class ControllerConfig:
             return 1
         if self.kraft_version is not None:
             return self.kraft_version
-        return features.default_kraft_version(self.metadata_version)
+        return features.default_kraft_version(release(self.release))
 
     @property
     def initial_directory_id(self) -> bytes | None:

@@ -59,9 +59,12 @@ def default_feature_levels(level: int, release: Release) -> dict[str, int]:
     return {name: value for name, value in sorted(defaults.items()) if value > 0 and name != KRAFT_VERSION}
 
 
-def default_kraft_version(level: int) -> int:
-    """Return the kraft.version of a new log at a metadata.version level: 0 before 3.9, whose brokers know no other."""
-    return metadata_version(level).default_levels.get(KRAFT_VERSION, 0)
+def default_kraft_version(release: Release) -> int:
+    """Return the kraft.version of a new log, as of `kafka-storage format --standalone`: 1, or 0 before Kafka 3.9.
+
+    It is 1 at every metadata.version: brokers that look for controllers by bootstrap servers find none at 0.
+    """
+    return 1 if KRAFT_VERSION in release.features else 0
 
 
 def bootstrap_records(

@@ -2,6 +2,7 @@ import re
 
 import pytest
 from mockraft.releases import metadata_version, release
+from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.settings import features
 
 from ....rows import each_row
@@ -124,9 +125,9 @@ def test_refuses_features_that_the_release_or_level_does_not_have(level: int, ch
         features.initial_levels(release(), level, chosen)
 
 
-@each_row(("level", "kraft_version"), [(7, 0), (20, 0), (21, 1), (30, 1)])
-def test_kraft_version_1_comes_with_3_9(level: int, kraft_version: int) -> None:
-    assert features.default_kraft_version(level) == kraft_version
+@each_row(("name", "kraft_version"), [("3.7", 0), ("3.8", 0), ("3.9", 1), ("4.4", 1)])
+def test_kraft_version_1_comes_with_3_9_whatever_the_metadata_version(name: str, kraft_version: int) -> None:
+    assert ControllerConfig(release=name, metadata_version=19).initial_kraft_version == kraft_version
 
 
 def test_a_feature_that_is_off_needs_no_metadata_version() -> None:
