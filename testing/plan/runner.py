@@ -85,8 +85,9 @@ class Placement:
         }
 
     def _partitions(self) -> list[tuple[str, int, list[int]]]:
-        topics = sorted(self._image.topics.by_name.items())
-        return [(name, number, list(p.replicas)) for name, topic in topics for number, p in topic.partitions.items()]
+        # In the order of the log: a copy with other names has the same figures.
+        topics = self._image.topics.by_id.values()
+        return [(topic.name, number, list(p.replicas)) for topic in topics for number, p in topic.partitions.items()]
 
     def _filled(
         self, name: str, partition_id: int, kept: list[int], count: int, avoided: Collection[int] = ()
