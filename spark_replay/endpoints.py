@@ -105,15 +105,15 @@ def _translate_batch(data: bytes, header: BatchHeader, translate: Translate) -> 
     whole = data[header.position : header.end]
     if not header.is_control and _FRAME_OF_REGISTER_CONTROLLER not in whole:
         return whole
-    values = []
+    pairs = []
     changed = False
     for key, value in record_batch.read_batch(data, header).records:
         new = value
         if value is not None:
             new = _translate_control(key, value, translate) if header.is_control else _translate_data(value, translate)
         changed |= new != value
-        values.append(new or b"")
-    return record_batch.with_values(data, header, values) if changed else whole
+        pairs.append((key, new))
+    return record_batch.with_records(data, header, pairs) if changed else whole
 
 
 def _translate_control(key: bytes | None, value: bytes, translate: Translate) -> bytes:

@@ -235,25 +235,21 @@ def read_batch(data: bytes, header: BatchHeader) -> Batch:
     return Batch(header.base_offset, header.last_offset, header.leader_epoch, header.is_control, records, timestamps_ms)
 
 
-def with_values(data: bytes, header: BatchHeader, values: Sequence[bytes]) -> bytes:
-    """Return the batch at `header` with another value in each record; offsets, keys, times and attributes stay.
+def with_records(data: bytes, header: BatchHeader, pairs: Sequence[tuple[bytes | None, bytes | None]]) -> bytes:
+    """Return the batch at `header` with another key and value in each record; offsets, times and attributes stay.
 
-    Errors as for `read_batch`, and WireError if the number of values differs from that of the records.
+    Errors as for `read_batch`, and WireError if the number of pairs differs from that of the records.
     """
-    batch = read_batch(data, header)
-    if len(values) != len(batch.records):
-        raise WireError(f"record batch at {header.position}: {len(values)} values for {len(batch.records)} records")
+    if len(pairs) != header.record_count:
+        raise WireError(f"record batch at {header.position}: {len(pairs)} pairs for {header.record_count} records")
     parts: list[bytes] = []
     position = header.position + HEADER_BYTES
-    for (_, old), value in zip(batch.records, values, strict=True):
+    for key, value in pairs:
         length, position = read_varint(data, position, header.end)
-        end = position + length
-        # What follows the value is one byte, its count of headers; what precedes it is its own length.
-        old_bytes = len(old or b"")
-        before = data[position : end - 1 - old_bytes - len(_varint(old_bytes) if old is not None else b"\x01")]
-        body = b"".join((before, _varint(len(value)), value, b"\0"))
-        parts += (_varint(len(body)), body)
-        position = end
+        _, after_time = read_varint(data, position + 1, header.end)
+        _, after_offset = read_varint(data, after_time, header.end)
+        parts += _record(data[position:after_offset], key, value)
+        position += length
     records = b"".join(parts)
     second = data[header.position + _CRC_START : header.position + HEADER_BYTES]
     length = HEADER_BYTES - LENGTH_COUNTED_FROM + len(records)
@@ -262,12 +258,17 @@ def with_values(data: bytes, header: BatchHeader, values: Sequence[bytes]) -> by
 
 
 def _pairs(pairs: Sequence[tuple[bytes, bytes | None]]) -> list[bytes]:
-    parts: list[bytes] = []
-    for index, (key, value) in enumerate(pairs):
-        data = b"\x01" if value is None else _varint(len(value)) + value
-        body = b"".join((b"\0\0", _varint(index), _varint(len(key)), key, data, b"\0"))
-        parts += (_varint(len(body)), body)
-    return parts
+    return [part for index, (key, value) in enumerate(pairs) for part in _record(b"\0\0" + _varint(index), key, value)]
+
+
+def _record(start: bytes, key: bytes | None, value: bytes | None) -> tuple[bytes, bytes]:
+    """Return the length and the bytes of a record, which starts with its attributes, time delta and offset delta."""
+    body = b"".join((start, _nullable(key), _nullable(value), b"\0"))
+    return _varint(len(body)), body
+
+
+def _nullable(data: bytes | None) -> bytes:
+    return b"\x01" if data is None else _varint(len(data)) + data
 
 
 def _read_record(data: bytes, position: int, end: int, index: int) -> tuple[bytes | None, bytes | None, int]:

@@ -19,10 +19,11 @@ SOURCE is what mockraft twin takes: a data directory, a snapshot, a segment or a
 in Kafka's format, which mockraft twin and kafka-dump-log read. Of a capture only the metadata log in it is copied, and
 none of its other messages.
 
-Each word of topics, groups, principals, hosts, racks and client ids becomes a hash of it with the key, the same
-everywhere, also in another copy with the same key. Node ids, ports, partitions, epochs, UUIDs, times, features and
-numeric configs stay. Credentials, sensitive configs, unknown fields and records of a newer Kafka are dropped. Keep the
-key: with it and the source, --reveal turns the hashes in a text back into words.
+Each name of a topic, group, principal, host, rack or client id, and any other text that is not Kafka's own, becomes a
+hash of it with the key, as a whole and everywhere the same, also in another copy with the same key. A text that begins
+with the prefix of an ACL begins with the hash of the prefix. Node ids, ports, partitions, epochs, UUIDs, times,
+features and numeric configs stay. Credentials, sensitive configs, unknown fields and records of a newer Kafka are
+dropped. Keep the key: with it and the source, --reveal turns the hashes in a text back into names.
 
   (umask 077; mockraft random-uuid > redact.key)
   mockraft redact /var/lib/kafka/metadata --out for-the-ticket --key-file redact.key

@@ -1,17 +1,15 @@
-"""Redacted copies: nothing of the words is left, and they open as the original does."""
+"""Redacted copies open as the original does; `test_redaction_adversary` looks for what is left in them."""
 
-import base64
-import re
-import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mockraft import Controller
 from mockraft.twin import SourceError, read_history
-from mockraft.twin.redaction import Redactor, redacted
+from mockraft.twin.redaction import HIDDEN_VALUE, Redactor, redacted
 from mockraft.twin.state import write_directory
-from mockraft.wire import record_batch, records
-from mockraft.wire.message import Message, field_names
+from mockraft.wire import record_batch, topic_names
+from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
@@ -23,6 +21,7 @@ from mockraft.wire.records.user_scram_credential_record import UserScramCredenti
 
 from ..cli.cli import invoke, one_line
 from ..rows import each_row
+from .adversary import found_in
 
 KEY = b"a key that is long enough"
 WORDS = (
@@ -30,7 +29,6 @@ WORDS = (
     *("masterpass", "saltsaltsalt", "storedstored", "serverserver", "tokentoken", "renewer", "customkey", "lineage"),
     "mobileapp",
 )
-SECRETS = ("topsecret", "masterpass", "saltsaltsalt", "storedstored", "serverserver", "tokentoken")
 CLUSTER_ID = "acmebank-production-01"
 
 
@@ -115,54 +113,6 @@ def copy(source: Path, tmp_path: Path) -> Path:
     return write_directory(redacted(read_history(source), Redactor(KEY)), tmp_path / "copy")
 
 
-def forms_of(word: str) -> list[bytes]:
-    """A word as text, in UTF-16, as hex and as base64 at each of its three places."""
-    data = word.encode()
-    encoded = [base64.b64encode(b"\0" * place + data)[4 if place else 0 : -4] for place in range(3)]
-    return [
-        data,
-        word.upper().encode(),
-        word.encode("utf-16-le"),
-        data.hex().encode(),
-        *(each for each in encoded if each),
-    ]
-
-
-def found_in(data: bytes) -> set[str]:
-    return {word for word in (*WORDS, CLUSTER_ID) for form in forms_of(word) if form in data}
-
-
-def unpacked(data: bytes) -> bytes:
-    """Everything in the bytes that is deflated."""
-    parts = []
-    for start in range(len(data) - 2):
-        try:
-            parts.append(
-                zlib.decompressobj(15 if data[start] == 0x78 else -15).decompress(data[start : start + 4096], 1 << 16)
-            )
-        except zlib.error:
-            continue
-    return b"".join(parts)
-
-
-def test_the_source_has_all_words(source: Path) -> None:
-    data = b"".join(path.read_bytes() for path in source.rglob("*") if path.is_file())
-    assert {word for word in WORDS if word.encode() in data} == {*WORDS}
-
-
-def test_nothing_of_the_words_is_left(copy: Path) -> None:
-    for path in copy.rglob("*"):
-        assert found_in(str(path.relative_to(copy)).encode()) == set()
-        if path.is_file():
-            data = path.read_bytes()
-            assert found_in(data) == set()
-            assert found_in(unpacked(data)) == set()
-
-
-def test_the_search_finds_words() -> None:
-    assert found_in(base64.b64encode(b"xxalicexx")) == found_in(unpacked(zlib.compress(b"is alice here"))) == {"alice"}
-
-
 def test_the_copy_opens_with_the_same_structure(source: Path, copy: Path) -> None:
     original, hidden = read_history(source), read_history(copy)
     assert hidden.notes == []
@@ -177,12 +127,9 @@ def test_the_copy_opens_with_the_same_structure(source: Path, copy: Path) -> Non
     assert broker.log_dirs == before.cluster.brokers[1007].log_dirs
     assert [each.port for each in broker.endpoints] == [9092, 9093]
     assert broker.rack == after.cluster.brokers[1].rack != "frankfurt-1a"
-    assert re.fullmatch(r"[a-z2-7]{10}-7(\.[a-z2-7]{10}){3}", broker.endpoints[0].host)
-    assert re.fullmatch(r"10\.\d+\.\d+\.\d+", broker.endpoints[1].host)
     (acl,) = {*after.security.acls.values()}
     names = [name for name in after.topics.by_name if name.startswith(acl.resource_name)]
     assert len(names) == 2
-    assert acl.principal.startswith("User:CN=")
     assert acl.host == broker.endpoints[1].host
     values = {key: value for configs in after.configs.values() for key, value in configs.items()}
     assert (values["retention.ms"], values["cleanup.policy"]) == ("86400000", "compact,delete")
@@ -190,6 +137,33 @@ def test_the_copy_opens_with_the_same_structure(source: Path, copy: Path) -> Non
     with Controller.sync(twin_of=copy) as twin:
         assert {*names} < {topic.name for topic in twin.state.topics()}
         assert twin.cluster_id == hidden.cluster_id != CLUSTER_ID
+
+
+def test_a_plan_has_the_same_figures(tmp_path: Path) -> None:
+    with Controller.sync(clock="virtual") as controller:
+        for broker_id in range(1, 6):
+            controller.start_broker(broker_id, rack=f"zone-{broker_id % 2}", log_dirs=())
+        for number in range(12):
+            partitions = [[1 + (number + each) % 5, 1 + (number + each + 1) % 5] for each in range(1 + number % 3)]
+            configs = {"min.insync.replicas": str(1 + number % 2)}
+            controller.state.create_topic(f"topic-{number}", replicas=partitions, configs=configs)
+        controller.advance(5_000)
+        saved = controller.state.save(tmp_path)
+    redactor = Redactor(KEY)
+    copy = write_directory(redacted(read_history(saved), redactor), tmp_path / "copy")
+    figures = []
+    for path, rename in ((saved, str), (copy, redactor.text)):
+        steps: list[dict[str, Any]] = [
+            {"replication_factor": {"topic": rename("topic-3"), "factor": 3}},
+            {"drain": [2, 3]},
+            {"lose_rack": rename("zone-1")},
+        ]
+        with Controller.sync(twin_of=path, clock="virtual", twin_brokers="live") as twin:
+            outcome = twin.plan(steps)
+            topics = [twin.state.topic(rename(f"topic-{number}")) for number in range(12)]
+            replicas = [[partition.replicas for partition in topic.partitions] for topic in topics]
+        figures.append((replicas, [(each.seconds, each.counts, len(each.answers)) for each in outcome.steps]))
+    assert figures[0] == figures[1]
 
 
 def test_two_runs_with_one_key_agree(source: Path, copy: Path, tmp_path: Path) -> None:
@@ -212,7 +186,7 @@ def test_the_snapshot_alone_can_be_redacted(source: Path, tmp_path: Path) -> Non
     copy = write_directory(redacted(read_history(checkpoint), Redactor(KEY)), tmp_path / "copy")
     image = read_history(copy).moment().image
     assert len(image.topics.by_name) == 2
-    assert found_in(b"".join(path.read_bytes() for path in copy.rglob("*") if path.is_file())) == set()
+    assert found_in(b"".join(path.read_bytes() for path in copy.rglob("*") if path.is_file()), WORDS) == set()
 
 
 def test_a_capture_becomes_a_redacted_directory(tmp_path: Path) -> None:
@@ -223,53 +197,53 @@ def test_a_capture_becomes_a_redacted_directory(tmp_path: Path) -> None:
     assert len(hidden.moment().image.topics.by_id) == 3
 
 
-@each_row("name", [name for name in records.NAMES if records.by_name(name).api_key >= 0])
-def test_every_text_of_every_record_is_redacted_or_listed(name: str) -> None:
-    cls = records.by_name(name)
-    record = cls()
-    texts = [each for each in field_names(cls) if isinstance(getattr(record, each), str)]
-    for each in texts:
-        setattr(record, each, "acmebank")
-    redactor = Redactor(KEY)
-    found = redactor.record(RecordAt(record, cls.max_version)).record
-    kept = {each for each in texts if getattr(found, each) == "acmebank"}
-    assert kept == {"FeatureLevelRecord": {"name"}, "ClientQuotaRecord": {"key"}}.get(name, set())
+@each_row("text", ["", "*", "kafka-cluster", "__consumer_offsets", "metadata.version", "SASL_SSL", "localhost"])
+def test_kafkas_own_texts_stay(text: str) -> None:
+    assert Redactor(KEY).text(text) == text
 
 
-def test_an_address_is_the_same_one_in_a_hosts_name() -> None:
+def test_a_name_is_the_same_in_a_principal() -> None:
+    acl = AccessControlEntryRecord(principal="User:alice", host="*", resource_name="kafka-cluster")
     redactor = Redactor(KEY)
-    assert redactor.text("ip-192-168-1-7").partition("-")[2] == redactor.text("192.168.1.7").replace(".", "-")
+    found = redactor.record(RecordAt(acl, 0)).record
+    assert found == AccessControlEntryRecord(
+        principal=f"User:{redactor.text('alice')}", host="*", resource_name="kafka-cluster"
+    )
+
+
+def test_names_begin_with_the_same_prefixes_of_acls() -> None:
+    prefixes = ["ac", "acme.", *("x" * length for length in range(1, 249))]
+    redactor = Redactor(KEY, prefixes)
+    names = ["ac", "acme", "acme.orders", "acme.orders-dlt", "ab", "acme.", "x" * 16, "xy", "x" * 249]
+    hidden = {name: redactor.text(name) for name in names}
+    for prefix in ("ac", "acme.", "x"):
+        with_prefix = {name for name in names if name.startswith(prefix)}
+        assert {name for name in names if hidden[name].startswith(redactor.text(prefix))} == with_prefix
+    assert [name for name in names if topic_names.reason_invalid(hidden[name])] == []
 
 
 @each_row(
-    ("text", "pattern"),
+    ("resource_type", "resource_name", "name", "value", "copied"),
     [
-        ("", ""),
-        ("*", r"\*"),
-        ("User:ANONYMOUS", "User:ANONYMOUS"),
-        ("kafka-cluster", "kafka-cluster"),
-        ("127.0.0.1", r"127\.0\.0\.1"),
-        ("::1", "::1"),
-        ("fe80::1234", r"fd[0-9a-f:]+"),
-        ("192.168.0.0/16", r"10\.\d+\.0\.0/16"),
-        ("192.168.0.0/33", r"10\.\d+\.\d+\.\d+/33"),
-        ("192.168.001.007", r"10\.\d+\.\d+\.\d+"),
-        ("ip-192-168-1-7.ec2.internal", r"[a-z2-7]{10}-10-\d+-\d+-\d+(\.[a-z2-7]{10}){2}"),
-        ("192.168.1.7.nip.io", r"10\.\d+\.\d+\.\d+(\.[a-z2-7]{10}){2}"),
-        ("192.168.1.7.", r"10\.\d+\.\d+\.\d+\."),
-        ("1.2.3", r"1\.[a-z2-7]{10}\.[a-z2-7]{10}"),
-        ("broker-12.rack-3", r"[a-z2-7]{10}-12\.[a-z2-7]{10}-3"),
-        ("broker-101", "[a-z2-7]{10}-[a-z2-7]{10}"),
-        ("123-45-6789", "[a-z2-7]{10}-[a-z2-7]{10}-[a-z2-7]{10}"),
-        ("2026-11-26", "[a-z2-7]{10}-[a-z2-7]{10}-[a-z2-7]{10}"),
-        ("account 12345678", r"[a-z2-7]{10} [a-z2-7]{10}"),
-        ("größe", "[a-z2-7]{10}"),
-        ("हिन्दी", "[a-z2-7]{10}"),
-        ("-".join(["word"] * 50), "[a-z2-7]{10}"),
+        (2, "t", "leader.replication.throttled.replicas", "0:101,1:102", "0:101,1:102"),
+        (2, "t", "leader.replication.throttled.replicas", "0446681800:1", None),
+        (2, "t", "retention.ms", " 86400000", "86400000"),
+        (2, "t", "retention.ms", "044-668-18-00", HIDDEN_VALUE),
+        (2, "t", "cleanup.policy", "compact , delete", "compact,delete"),
+        (2, "t", "cleanup.policy", "acme", None),
+        (2, "t", "unclean.leader.election.enable", "TRUE", "true"),
+        (4, "1007", "ssl.keystore.location", "/etc/acme.jks", None),
+        (4, "044-668-18-00", "num.io.threads", "8", "8"),
+        (4, "\u0661", "acme.key", "0446681800", HIDDEN_VALUE),
     ],
 )
-def test_texts(text: str, pattern: str) -> None:
-    assert re.fullmatch(pattern, Redactor(KEY).text(text))
+def test_values_of_configs(resource_type: int, resource_name: str, name: str, value: str, copied: str | None) -> None:
+    redactor = Redactor(KEY)
+    record = ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+    found = redactor.record(RecordAt(record, 0)).record
+    assert found.value == (redactor.text(value) if copied is None else copied)
+    assert (found.resource_name == resource_name) == (resource_name == "1007")
+    assert (found.name == name) == (name != "acme.key")
 
 
 def test_unknown_fields_of_control_records_are_dropped(source: Path) -> None:
@@ -288,20 +262,13 @@ def test_unknown_fields_of_control_records_are_dropped(source: Path) -> None:
     assert (unknown, redactor.unknown_records) == (b"", 1)
 
 
-def test_numbers_of_replicas_in_a_config_stay() -> None:
-    throttled = ConfigRecord(
-        resource_type=2, resource_name="t", name="leader.replication.throttled.replicas", value="0:101,1:102"
-    )
-    assert Redactor(KEY).record(RecordAt(throttled, 0)).record.value == "0:101,1:102"
-
-
 def test_the_command_writes_and_reveals(source: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_bytes(KEY + b"\n")
     done = invoke("redact", source, "--out", tmp_path / "copy", "--key-file", key)
     assert (done.exit_code, done.output) == (0, "")
     image = read_history(tmp_path / "copy").moment().image
-    (name,) = [name for name in image.topics.by_name if "-" in name and "_" not in name]
+    name = next(name for name in image.topics.by_name if name != "__consumer_offsets")
     text = tmp_path / "ticket.txt"
     text.write_text(f"the leader of {name} is gone\n")
     revealed = invoke("redact", source, "--key-file", key, "--reveal", text)

@@ -28,6 +28,8 @@ _USER_AND_CLIENT_KEYS: Final = {
     "controller_mutation_rate": "DOUBLE",
 }
 _IP_KEYS: Final = {"connection_creation_rate": "INT"}
+KEYS: Final = frozenset((*_USER_AND_CLIENT_KEYS, *_IP_KEYS))
+"""Names of all limits."""
 _LARGEST: Final = {"INT": float((1 << 31) - 1), "LONG": float((1 << 63) - 1)}
 _FRACTION_MAX: Final = 1e-6
 _IPV4_LENGTH_MAX: Final = 15
