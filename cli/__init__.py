@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import errno
 import gc
-import io
 import os
 import sys
 import warnings
 from collections.abc import Sequence
 
+from mockraft.cli import standard_streams
 from mockraft.cli.commands import MOCKRAFT
 from mockraft.cli.exit_codes import ExitCode
 
@@ -27,9 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     If its output cannot be written, the exit code is 2, or 1 silently for a closed pipe.
     """
-    _open_closed_descriptors()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # into a pipe, too: programs wait there for a ready line
+    standard_streams.prepare()
     try:
         try:
             _run(sys.argv[1:] if arguments is None else arguments)
@@ -49,14 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(ExitCode.USAGE)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
-
-
-def _open_closed_descriptors() -> None:
-    """Open /dev/null for standard streams that are closed: sockets and files must not get their numbers."""
-    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
-            setattr(sys, name, open(descriptor, "w" if descriptor else "r", closefd=False))  # noqa: SIM115
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end, end_without, write_json
+from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import OptionError, argument, option
 from mockraft.server.stubs.stub_file import read_stub_file
 from mockraft.testing.lab import trial
 from mockraft.testing.lab.schedule import KINDS, draw, stub_file
 from mockraft.testing.lab.search import FailsUndisturbedError, find, undisturbed
 from mockraft.testing.lab.story import as_lines, write_page
-from rich.console import Console
 from rich.progress import Progress
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _search(options: Options, subject: trial.Subject, folder: Path) -> bool:
 @contextmanager
 def _progress(runs: int) -> Iterator[Callable[[int, TrialResult], None]]:
     """Show a bar in a terminal; yield what is to be called after each trial."""
-    console = Console()
+    console = Terminal()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("schedules", total=runs)
 

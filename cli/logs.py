@@ -19,6 +19,8 @@ import traceback
 from queue import SimpleQueue
 from threading import Thread
 
+from mockraft.wire.printable import printable, printable_line
+
 PENDING_BYTES_MAX = 1 << 20
 """Size of the lines that wait to be written; each counts with `LINE_OVERHEAD_BYTES`."""
 
@@ -26,9 +28,19 @@ LINE_OVERHEAD_BYTES = 64
 LINES_AT_ONCE = 1_000
 PAUSE_S = 0.01
 """Time in which the thread lets lines collect after a write: each time it runs, the event loop waits for it."""
+LINE_MAX = 2_000
+"""Characters of a line: whatever it is about, the log grows by no more."""
 TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 CLOSE_TIMEOUT_S = 0.5
 """Time for the last lines when the process ends: a log that nobody reads does not keep it."""
+
+
+class LineFormatter(logging.Formatter):
+    """Lines for people: those after the first of an entry, as of a traceback, are indented, so that none is forged."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        return "\n    ".join(printable_line(line, LINE_MAX) for line in super().format(record).split("\n"))
 
 
 class JsonFormatter(logging.Formatter):
@@ -42,7 +54,7 @@ class JsonFormatter(logging.Formatter):
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": "\n".join(line[:LINE_MAX] for line in record.getMessage().split("\n")),
         }
         line |= {key: value for key, value in vars(record).items() if key not in self._BUILT_IN}
         if record.exc_info:
@@ -73,10 +85,10 @@ class PipeHandler(logging.Handler):
         return True
 
     def put(self, text: str) -> None:
-        """Hand over a line as it is, or count it if too much is waiting; before the next one is the number dropped."""
+        """Hand over a text, or count it if too much is waiting; before the next one is the number dropped."""
         self.acquire()
         try:
-            line = text.encode(errors="backslashreplace") + b"\n"
+            line = printable(text).encode() + b"\n"
             if self._put_bytes - self._written_bytes + len(line) > PENDING_BYTES_MAX:
                 self._dropped += 1
                 return
@@ -142,9 +154,7 @@ def configure(level: str, as_json: bool) -> None:
         handler = PipeHandler(sys.stderr.fileno())
     except io.UnsupportedOperation:
         handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JsonFormatter() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    )
+    handler.setFormatter(JsonFormatter() if as_json else LineFormatter(TEXT_FORMAT))
     # What no line has is not looked up for each.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
+from mockraft.cli.terminal import Terminal
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.jars import KafkaUnavailableError, jars_directory, java
 from mockraft.kafka.processes import KafkaProcessError
 from mockraft.kafka.tools import java_command
 from mockraft.kafka_api.options import option
 from mockraft.releases import SUPPORTED, release
-from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Options:
 
 def run_kafka(options: Options) -> None:
     """Run the brokers; see ABOUT."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Terminal(soft_wrap=True)
     story = _Story(console)
     try:
         with _signals_as_ctrl_c(), tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
@@ -86,7 +86,7 @@ def run_kafka(options: Options) -> None:
 class _Story:
     """One line for each thing that happened, with the seconds since the start."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Terminal) -> None:
         self.console = console
         self._began = time.monotonic()
 
@@ -162,10 +162,10 @@ def _report_commands(story: _Story, brokers: list[KafkaBroker]) -> None:
         time.sleep(0.02)
 
 
-def _show_what_to_do(console: Console, cluster: KafkaCluster) -> None:
+def _show_what_to_do(console: Terminal, cluster: KafkaCluster) -> None:
     servers = cluster.bootstrap_servers
     first = servers.split(",")[0]
-    console.print(f"\n[bold]bootstrap.servers={servers}[/bold]\n")
+    console.print(f"\nbootstrap.servers={servers}\n", style="bold")
     lines = {
         "Kafka's scripts": [
             f"kafka-topics.sh --bootstrap-server {first} --create --topic hello --partitions 3",
@@ -179,9 +179,9 @@ def _show_what_to_do(console: Console, cluster: KafkaCluster) -> None:
         ],
     }
     for title, commands in lines.items():
-        console.print(f"  [dim]# {title}[/dim]")
+        console.print(f"  # {title}", style="dim")
         for command in commands:
-            console.print(f"  {command}", markup=False)
+            console.print(f"  {command}")
     folder = next(iter(cluster.brokers.values())).directory.parent
     console.print(f"\nProperties and logs: {folder}/*/server.log (gone at the end). Ctrl-C stops everything.\n")
 

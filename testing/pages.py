@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mockraft.files.private_files import write_private
+from mockraft.wire.printable import printable_value
 
 
 def write_page(path: Path, folder: str, template: str, content: Mapping[str, object]) -> None:
@@ -13,5 +14,7 @@ def write_page(path: Path, folder: str, template: str, content: Mapping[str, obj
     from jinja2 import Environment, PackageLoader
 
     loader = PackageLoader("mockraft.testing", folder)
-    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=loader, autoescape=True, finalize=printable_value, trim_blocks=True, lstrip_blocks=True
+    )
     write_private(path, environment.get_template(template).render(content).encode())

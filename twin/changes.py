@@ -12,6 +12,7 @@ from mockraft.server.controller.image.topics import NO_LEADER, Partition, Topic
 from mockraft.server.controller.topics.partition_rules import min_isr_in
 from mockraft.twin.history import History, Moment, records_of
 from mockraft.wire import uuids
+from mockraft.wire.printable import printable_line
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.secret_fields import is_sensitive
@@ -44,9 +45,12 @@ class Change(NamedTuple):
     after: Json
 
     def __str__(self) -> str:
-        if self.before is None:
-            return f"{self.subject}: {self.what}" + ("" if self.after is True else f" {_text(self.after)}")
-        return f"{self.subject}: {self.what} {_text(self.before)} → {_text(self.after)}"
+        text = f"{self.subject}: {self.what}"
+        if self.before is not None:
+            text += f" {_text(self.before)} → {_text(self.after)}"
+        elif self.after is not True:
+            text += f" {_text(self.after)}"
+        return printable_line(text)
 
     def to_json(self) -> dict[str, Json]:
         """Return the change as a JSON object."""

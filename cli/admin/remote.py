@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mockraft.cli.admin.api import AdminClient, RefusedError, UnreachableError
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
+from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import Option, OptionError, option
-from rich.console import Console
+from mockraft.wire.printable import printable_line
 from rich.table import Table
 from rich.text import Text
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 
 DEFAULT_URL = "http://127.0.0.1:8080"
-PIPE_COLUMNS = 160
 
 ENDING = f"""\
 The controller is the one with an admin API: mockraft serve --admin-port 8080. Another than http://127.0.0.1:8080 is
@@ -51,11 +51,6 @@ class Remote:
         self.api = api
         self.as_json = as_json
 
-    @property
-    def console(self) -> Console:
-        """The terminal; a pipe gets wide lines."""
-        return Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS, highlight=False, emoji=False)
-
     def show(self, tree: Json, say: str | Callable[[], RenderableType]) -> None:
         """Print JSON where that is wanted, else a text or what Rich can print."""
         if self.as_json:
@@ -63,7 +58,7 @@ class Remote:
         elif isinstance(say, str):
             print(say)
         else:
-            self.console.print(say())
+            Terminal().print(say())
 
 
 def known(path: str, name: str, key: str = "id") -> Callable[[], list[str]]:
@@ -177,7 +172,7 @@ def _cell(value: object) -> RenderableType:
         return value
     if isinstance(value, bool):
         return Text("yes" if value else "no")
-    return Text("-" if value is None else str(value))
+    return Text("-" if value is None else printable_line(str(value)))
 
 
 def _run(do: Callable[[Remote], None], options: RemoteOptions, path: str) -> None:

@@ -14,6 +14,7 @@ from mockraft.cli.exit_codes import ExitCode
 from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import Milliseconds, Option, OptionError, argument, option
 from mockraft.wire import api_keys
+from mockraft.wire.printable import printable_line
 
 ABOUT = """Requests as the journal has them. Without a command: the newest.
 
@@ -183,7 +184,8 @@ def _follow(to: Remote, options: ListOptions) -> None:
 
 def _line(exchange: dict[str, Any]) -> str:
     """One line of fixed columns, as a table cannot be made of what is still to come."""
-    number, time, broker, client, connection, request, answer, ms = map(str, _row(exchange))
+    row = (printable_line(str(each)) for each in _row(exchange))
+    number, time, broker, client, connection, request, answer, ms = row
     return f"{number:>6}  {time}  {broker:>6}  {client:<16}  {connection:>4}  {request:<28}  {answer}  {ms} ms"
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from mockraft.cli.broker import disk_faults as disks
 from mockraft.cli.broker import options as option
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode
+from mockraft.cli.logs import LineFormatter
 from mockraft.cli.refusals import ProposalOptions
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
 from mockraft.kafka_api.shell import event_loop
@@ -33,7 +35,9 @@ def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, propo
     """Run one simulated broker."""
     parsed = disks.faults_of(faults)
     fields = options.fields(proposals)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(LineFormatter("%(asctime)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     with asyncio.Runner(loop_factory=event_loop) as runner:
         code = runner.run(_broker(options, fields, parsed, random.Random(options.seed)))
     if code:
@@ -123,12 +127,13 @@ async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fie
     if cluster_id is None:
         with contextlib.suppress(OSError, LookupError, ValueError):
             cluster_id = await fetch_cluster_id(options.addresses[0], security=fields["security"])
-    named = " ".join(f"--log-dir {path}" for path in options.log_dir or ())
-    more = f" --metadata-log-dir {options.metadata_log_dir}" if options.metadata_log_dir else ""
-    return (
-        f"\nTo format what is not: mockraft format --ignore-formatted --cluster-id {cluster_id or 'CLUSTER_ID'} "
-        f"--node-id {options.broker_id} {named}{more}\nor give this command --format."
-    )
+    command = ["mockraft", "format", "--ignore-formatted", "--cluster-id", cluster_id or "CLUSTER_ID"]
+    command += ["--node-id", str(options.broker_id)]
+    for path in options.log_dir or ():
+        command += ["--log-dir", str(path)]
+    if options.metadata_log_dir:
+        command += ["--metadata-log-dir", str(options.metadata_log_dir)]
+    return f"\nTo format what is not: {shlex.join(command)}\nor give this command --format."
 
 
 def _reason(error: Exception) -> str:

@@ -29,18 +29,17 @@ from mockraft.cli.codec.forms import (
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import ProposalOptions
+from mockraft.cli.terminal import Terminal
 from mockraft.codegen.every_release import every_release
 from mockraft.kafka_api.options import argument, option
 from mockraft.wire import explain
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import using
-from rich.console import Console
 
 if TYPE_CHECKING:
     from mockraft.wire.explain import Explanation
     from mockraft.wire.json_form import Json
 
-PIPE_COLUMNS = 200
 NAMES_OF = {REQUEST: request_name, RESPONSE: response_name, RECORD: record_name, OTHER: other_name}
 
 _NAMING = (
@@ -224,8 +223,7 @@ def explain_command(options: ExplainOptions) -> None:
         if options.as_json:
             print(json.dumps(_explanation_tree(explanation), ensure_ascii=False))
         else:
-            # A file or a pipe has no width to save.
-            console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
+            console = Terminal()
             show(explanation, console)
             advice = [] if explanation.error is None else hints(subject, content)
             if explanation.data != full.data:
@@ -292,7 +290,7 @@ def _print_json(tree: dict[str, Json], compact: bool) -> None:
     if compact:
         print(json.dumps(tree, ensure_ascii=False, separators=(",", ":")))
     elif sys.stdout.isatty():
-        Console().print_json(data=tree, ensure_ascii=False)
+        Terminal().print_json(data=tree, ensure_ascii=False)
     else:
         print(json.dumps(tree, ensure_ascii=False, indent=2))
 

@@ -6,9 +6,11 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from mockraft.cli.terminal import Terminal
 from mockraft.conformance.case import Case
 from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.verdicts import ONE_SIDED_TEXT, Outcome, Run, Verdict, changed_text, outcome_text, partings
+from mockraft.wire.printable import printable_line
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -23,7 +25,7 @@ class Screen:
     """A terminal, or whatever stdout is."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or Terminal(soft_wrap=True)
 
     def list_cases(self, cases: Sequence[Case]) -> None:
         """One line a case."""
@@ -97,7 +99,7 @@ class Screen:
 
     def _table(self, found: Run) -> Table:
         level = f"metadata.version {found.metadata_version}"
-        title = f"{found.target}, {found.release}, cluster {found.cluster_id}, {level}"
+        title = _cut(f"{found.target}, {found.release}, cluster {found.cluster_id}, {level}")
         table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
         table.add_column("area")
         for heading in ("passed", "failed", "known", "not applicable"):
@@ -124,11 +126,10 @@ class Screen:
         shown = details[:_BRIEF_LINES] if in_full else details[:1]
         for line in shown:
             self.console.print(Text(f"    {_cut(line)}"))
-        again = f"mockraft conformance --bootstrap {found.target} --only {shlex.quote(verdict.name)}"
+        again = shlex.join(("mockraft", "conformance", "--bootstrap", found.target, "--only", verdict.name))
         self.console.print(Text(f"    again: {again}\n", "dim"))
 
 
 def _cut(line: str) -> str:
     """Return a line for the terminal; the files that --json, --junit and --html write have the whole one."""
-    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line[:_LINE_MAX])
-    return shown if len(line) <= _LINE_MAX else f"{shown}… ({len(line):,} characters)"
+    return printable_line(line, _LINE_MAX)

@@ -15,13 +15,13 @@ from mockraft.brokers.lifecycle import End
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.signals import end_tasks, stop_on_signals, until_signal
+from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import option
 from mockraft.kafka_api.shell import event_loop
 from mockraft.releases import release
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.settings.features import levels_for_simulated_brokers
 from mockraft.wire.directory_ids import draw_cluster_id
-from rich.console import Console
 from rich.live import Live
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ async def _show_live(running: RunningController, started_ms: int) -> None:
     from mockraft.cli.run.screen import Moment, Screen
 
     # The alternate screen is redrawn in place: nothing scrolls and nothing flickers.
-    with Live(console=Console(), screen=True, auto_refresh=False, vertical_overflow="crop") as shown:
+    with Live(console=Terminal(), screen=True, auto_refresh=False, vertical_overflow="crop") as shown:
         while True:
             shown.update(Screen(Moment.of(running, started_ms)), refresh=True)
             await asyncio.sleep(REDRAW_S)

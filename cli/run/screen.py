@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ from mockraft.releases import metadata_version
 from mockraft.server.running import RunningController
 from mockraft.server.state.state import State
 from mockraft.server.views import BrokerView
+from mockraft.wire.printable import printable_line
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
@@ -88,7 +90,7 @@ def state_of(broker: BrokerView) -> str:
 
 def clients_of(broker: BrokerView) -> str:
     """Return the first listener that a broker advertises, as host:port."""
-    return next((f"{each.host}:{each.port}" for each in broker.listeners), "-")
+    return next((printable_line(f"{each.host}:{each.port}") for each in broker.listeners), "-")
 
 
 class Screen:
@@ -170,7 +172,7 @@ def _hints(moment: Moment, width: int) -> RenderableType:
     next_id = max((broker.broker_id for broker in moment.brokers), default=0) + 1
     # `make run` starts it from .venv, which is not on the PATH.
     started_as = "mockraft" if which("mockraft") or Path(sys.argv[0]).name != "mockraft" else sys.argv[0]
-    servers = next(map(clients_of, moment.brokers), "HOST:PORT")
+    servers = shlex.quote(next(map(clients_of, moment.brokers), "HOST:PORT"))  # a broker named it
     hints = (
         ("one more", f"{started_as} broker --id {next_id} --bootstrap-controller {moment.bootstrap}"),
         ("quorum", f"kafka-metadata-quorum --bootstrap-controller {moment.bootstrap} describe --replication"),

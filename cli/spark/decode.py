@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.spark.options import SparkOptions, need_spark, result_console, spark_session, sparks_path, step
+from mockraft.cli.spark.options import SparkOptions, need_spark, spark_session, sparks_path, step
+from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.wire.errors import WireError
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.spark.coverage import Coverage
@@ -119,7 +120,7 @@ def decode(options: DecodeOptions) -> None:
         kinds = [row._asdict() for row in found]
         print(json.dumps({"captures": files, "out": out, "rows": counts, "coverage": kinds}))
         return
-    console = result_console()
+    console = Terminal()
     _print_coverage(console, found)
     console.print(", ".join(f"{count:,} {name}" for name, count in counts.items()) + f" in {out}", soft_wrap=True)
 
@@ -142,7 +143,7 @@ def _chosen(text: str | None, allowed: tuple[str, ...], option: str) -> tuple[st
     return chosen
 
 
-def _print_coverage(console: Console, rows: list[Coverage]) -> None:
+def _print_coverage(console: Terminal, rows: list[Coverage]) -> None:
     if not rows:
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -157,9 +158,9 @@ def _print_coverage(console: Console, rows: list[Coverage]) -> None:
             row.api_name or "?",
             "" if row.api_version is None else f"v{row.api_version}",
             "response" if row.is_response else "request",
-            row.decode_status if row.decode_status == "ok" else f"[red]{row.decode_status}[/]",
+            Text(row.decode_status, style="" if row.decode_status == "ok" else "red"),
             f"{row.frames:,}",
-            f"[red]{row.not_roundtrip:,}[/]" if row.not_roundtrip else "",
+            Text(f"{row.not_roundtrip:,}" if row.not_roundtrip else "", style="red"),
             row.example,
         )
         table.add_row(*cells[: len(table.columns)])

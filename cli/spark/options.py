@@ -19,7 +19,6 @@ from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.locations import refuse_credentials
-from rich.console import Console
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,11 +96,6 @@ def sparks_path(text: str, option: str = "--out") -> str:
     with blaming(option, LocationError):
         Location.parse(text)
     return text.rstrip("/") if "://" in text else os.path.abspath(text)
-
-
-def result_console() -> Console:
-    """Return the console for results: as wide as the terminal; without one, wide enough for every table."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def step(name: str) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, end, host_and_port, write_file, write_json
-from mockraft.cli.spark.options import SparkOptions, need_spark, result_console, spark_session, sparks_path, step
+from mockraft.cli.spark.options import SparkOptions, need_spark, spark_session, sparks_path, step
+from mockraft.cli.terminal import Terminal
 from mockraft.cli.traffic.replay import FINDINGS_SHOWN, value_text
 from mockraft.kafka_api.options import OptionError, blaming, option
 from mockraft.spark_replay.regression.junit import as_junit
@@ -214,7 +215,7 @@ def _write_html(path: str, files: list[str], out: str, options: ReplayOptions) -
 
 
 def _show(found: dict[str, Any]) -> None:
-    console = result_console()
+    console = Terminal()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("API", header_style="dim", no_wrap=True)
     for name in ("sent", "equal", "identical bytes", "no response", "median ms", "captured ms"):
@@ -231,15 +232,14 @@ def _show(found: dict[str, Any]) -> None:
             f"\n{each['api']} {each['path']}  {each['kind']}  {each['count']:,}x  "
             f"(first #{first['exchange']} of {first['session']})",
             style="bold",
-            markup=False,
             soft_wrap=True,
         )
         for name, which, style in (("captured", "expected", "green"), ("live    ", "actual", "red")):
             text = value_text(each["path"], each[which])
-            console.print(f"  {name}  {text}", style=style, markup=False, soft_wrap=True)
+            console.print(f"  {name}  {text}", style=style, soft_wrap=True)
     for each in found["rules"]:
         if each["override"] and not each["fired"]:
-            console.print(f"\nthe rule {each['rule']} ({each['class']}) never fired", style="yellow", markup=False)
+            console.print(f"\nthe rule {each['rule']} ({each['class']}) never fired", style="yellow")
     if found["known"] or found["gone"]:
         fields = f"{found['known']:,} still differ and {found['gone']:,} no longer do"
         console.print(f"\nof the fields that differ in the baseline {fields}")

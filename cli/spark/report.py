@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end, end_without, write_json
-from mockraft.cli.spark.options import no_kafka, result_console
+from mockraft.cli.spark.options import no_kafka
+from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import blaming, option, required
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.listing import is_folder
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -141,7 +141,7 @@ def _progress() -> Iterator[OnRows]:
         TextColumn("{task.completed:,} rows"),
         TimeElapsedColumn(),
     )
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks: dict[str, Any] = {}
 
@@ -165,7 +165,7 @@ def _is_clean(found: dict[str, Any]) -> bool:
 
 
 def _show(found: dict[str, Any], html: str) -> None:
-    console = result_console()
+    console = Terminal()
     total, replay = found.get("total"), found.get("replay")
     if total is not None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -186,7 +186,7 @@ def _show(found: dict[str, Any], html: str) -> None:
         places = f", {len(found['differences']):,} kinds of difference" if found["differences"] else ""
         allowed = " or as your rules permit" if found["rules"]["own"] else ""
         console.print(f"{replay['same']:,} of {replay['sent']:,} responses as captured{allowed}{places}", style=style)
-    console.print(f"report: {html}", style="dim", soft_wrap=True, markup=False)
+    console.print(f"report: {html}", style="dim", soft_wrap=True)
 
 
 def _misuse(what: str) -> NoReturn:

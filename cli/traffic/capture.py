@@ -15,17 +15,21 @@ from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, end, host_and_port, hosts_and_ports
 from mockraft.cli.signals import stop_on_signals
+from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import OptionError, option, required
 from mockraft.kafka_api.shell import event_loop
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.recording import Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy
 from mockraft.wire import api_keys
+from rich.control import Control
+from rich.segment import ControlType
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.recording import TrafficRecorder
 
 PROGRESS_INTERVAL_S = 1.0
+_CLEARED_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 RecorderT = TypeVar("RecorderT", bound="TrafficRecorder")
 WILDCARDS = ("0.0.0.0", "::")
 
@@ -146,6 +150,7 @@ async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> 
     """Print progress on one line until a signal, and a line as soon as recording ends."""
     recording, is_reported = proxy.recording, False
     requests, at_s = 0, time.monotonic()
+    terminal = Terminal(stderr=True)
     while not stopped.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), PROGRESS_INTERVAL_S)
@@ -158,10 +163,10 @@ async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> 
             rate = (recording.requests - requests) / (now_s - at_s)
             requests, at_s = recording.requests, now_s
             line = f"{_figures(recording)} · {len(proxy.open_connections)} open · {rate:,.0f} requests/s"
-            sys.stderr.write(f"\r\x1b[2K{line}")
-            sys.stderr.flush()
+            terminal.control(_CLEARED_LINE)
+            terminal.print(line, end="", soft_wrap=True)
     if not quiet:
-        sys.stderr.write("\r\x1b[2K")
+        terminal.control(_CLEARED_LINE)
 
 
 def _figures(recording: TrafficRecorder) -> str:

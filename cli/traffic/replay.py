@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, client_security, end, end_without, host_and_port, write_json
+from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.spark_replay.regression import replay as replaying
 from mockraft.spark_replay.regression.replay import LEFT_OUT
@@ -19,7 +20,7 @@ from mockraft.spark_replay.regression.summary import report
 from mockraft.wire import error_codes
 from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
 from mockraft.wire.errors import WireError
-from rich.console import Console
+from mockraft.wire.printable import printable_line
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mockraft.spark_replay.regression.summary import Report
 
 FINDINGS_SHOWN = 40
+_VALUE_MAX = 200
 
 ABOUT = """Send the requests of a capture to a controller again and compare its responses, field by field.
 
@@ -140,7 +142,7 @@ async def _with_progress(
     exchanges: list[Captured], host: str, port: int, how: replaying.Options, admin: str | None
 ) -> Replayed:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
         task = progress.add_task(f"to {host}:{port}", total=len(exchanges))
         different = 0
 
@@ -153,7 +155,7 @@ async def _with_progress(
 
 
 def _show(found: Report) -> None:
-    console = Console(highlight=False)
+    console = Terminal()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("API", header_style="dim")
     for name in ("sent", "equal", "different", "no response", "median ms"):
@@ -191,8 +193,7 @@ def value_text(path: str, value: object) -> str:
     """Return a value of a field as text, cut if it is long, an error code with its name."""
     if path.endswith("errorCode") and isinstance(value, int):
         return f"{value} {error_codes.name(value)}"
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."
+    return printable_line(value if isinstance(value, str) else repr(value), _VALUE_MAX)
 
 
 COMMANDS = {"replay": Command("replay", replay, ABOUT)}

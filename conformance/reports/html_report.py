@@ -18,6 +18,7 @@ from mockraft.conformance.verdicts import (
     partings,
 )
 from mockraft.files.private_files import write_private
+from mockraft.wire.printable import printable_value
 
 _KNOWN = "known"
 _WORDS = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.NOT_APPLICABLE: "skipped"}
@@ -34,7 +35,9 @@ def write_html(found: Run, path: Path, against: Run | None = None) -> None:
     except ModuleNotFoundError:
         raise NoTemplatesError("the HTML report needs Jinja2: pip install 'mockraft[conformance]'") from None
     loader = PackageLoader("mockraft.conformance", "reports")
-    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=loader, autoescape=True, finalize=printable_value, trim_blocks=True, lstrip_blocks=True
+    )
     page = environment.get_template("report.html.j2").render(_content(found, against))
     write_private(path, page.encode())
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from mockraft.conformance.reports.failure_text import lines
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
 from mockraft.files.private_files import write_private
-
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from mockraft.wire.printable import printable
 
 
 def write_junit(found: Run, path: Path) -> None:
@@ -41,15 +39,11 @@ def _is_failure(verdict: Verdict) -> bool:
 
 def _add_case(suite: ET.Element, verdict: Verdict) -> None:
     classname = f"conformance.{verdict.area.replace(' ', '_')}"
-    case = ET.SubElement(suite, "testcase", name=verdict.name, classname=classname, time=f"{verdict.seconds:.3f}")
+    name, seconds = printable(verdict.name), f"{verdict.seconds:.3f}"
+    case = ET.SubElement(suite, "testcase", name=name, classname=classname, time=seconds)
     if _is_failure(verdict):
-        failure = ET.SubElement(case, "failure", message=_xml_text(verdict.reason))
-        failure.text = _xml_text("\n".join(lines(verdict)))
+        failure = ET.SubElement(case, "failure", message=printable(verdict.reason))
+        failure.text = printable("\n".join(lines(verdict)))
     elif verdict.outcome is not Outcome.PASSED:
         known = f"known difference {verdict.known_difference}: " if verdict.known_difference else ""
-        ET.SubElement(case, "skipped", message=_xml_text(known + verdict.reason))
-
-
-def _xml_text(text: str) -> str:
-    """Return a text with U+FFFD in place of each character that XML cannot express."""
-    return _NO_XML.sub("\ufffd", text)
+        ET.SubElement(case, "skipped", message=printable(known + verdict.reason))

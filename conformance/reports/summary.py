@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from enum import StrEnum
 from importlib.metadata import version
@@ -9,8 +10,11 @@ from pathlib import Path
 
 from mockraft.conformance.case import Case, Rank
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from mockraft.wire.printable import printable_line
 
 _OF_VOTERS = "quorum"
+_MARKS = re.compile(r"[\\`*\[<&|~]|(?<![^\W_])_|_(?![^\W_])")
+"""What a text of a controller must not be read as: links, images, HTML, emphasis, cells."""
 
 
 class Level(StrEnum):
@@ -77,5 +81,4 @@ def _failure(verdict: Verdict) -> str:
 
 
 def _cell(text: str) -> str:
-    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in " ".join(text.split()))
-    return shown.replace("|", "\\|").replace("<", "&lt;")
+    return _MARKS.sub(r"\\\g<0>", printable_line(" ".join(text.split())))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mockraft.kafka_api.journal.exchange import ClosedConnection, Exchange, Failure, first_error
 from mockraft.kafka_api.journal.journal import Entry
@@ -11,11 +11,14 @@ from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names, with_constructor
 from mockraft.wire.names import camel
+from mockraft.wire.printable import printable_line
 from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 from mockraft.wire.uuids import text_of
 
 FIELDS_MAX = 4
 TEXT_MAX = 24
+PART_MAX = 400
+"""Characters of a client's name, or of the reason why its connection was closed."""
 LINES_MAX = 40
 ENTRIES_LOOKED_AT_MAX = 5000
 
@@ -133,6 +136,12 @@ def _lines(groups: list[_Group], since_ms: int) -> list[str]:
 
 def entry_text(entry: Entry) -> EntryText:
     """Return the parts of an entry's line: time, node, number, peer, what happened and how it ended."""
+    text = _entry_text(entry)
+    who, what, outcome = (printable_line(part, PART_MAX) for part in (text.who, text.what, text.outcome))
+    return replace(text, who=who, what=what, outcome=outcome)
+
+
+def _entry_text(entry: Entry) -> EntryText:
     number, node = f"#{entry.id}", (entry.node_id, entry.at_broker)
     if isinstance(entry, Exchange):
         return _exchange(entry)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from mockraft.kafka_api.journal.exchange import Exchange
 from mockraft.kafka_api.journal.journal import Entry, Matching, matching
 from mockraft.kafka_api.journal.lines import began_ms, lines, report
+from mockraft.wire.printable import printable
 
 FOUND_SHOWN_MAX = 10
 
@@ -21,6 +22,7 @@ class VerificationError(AssertionError):
     """The number of matching requests was not the expected one; the text is a report, with the journal at its end."""
 
     def __init__(self, findings: str, journal: str) -> None:
+        findings = printable(findings)
         super().__init__(f"{findings}\n\n{journal}")
         self.findings = findings
         self.journal = journal

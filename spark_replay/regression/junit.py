@@ -7,6 +7,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mockraft.wire.printable import printable
+
 
 def as_junit(found: Mapping[str, Any]) -> bytes:
     """Return the XML of the JSON report of `mockraft spark replay`. An API fails by its differences that count,
@@ -14,7 +16,7 @@ def as_junit(found: Mapping[str, Any]) -> bytes:
     """
     suite = ET.Element(
         "testsuite",
-        name=f"replay to {found['target']}",
+        name=printable(f"replay to {found['target']}"),
         tests=str(len(found["apis"])),
         failures=str(sum(each["differences"] > 0 for each in found["apis"])),
     )
@@ -25,7 +27,7 @@ def as_junit(found: Mapping[str, Any]) -> bytes:
             failure = ET.SubElement(
                 case, "failure", message=f"{count} difference{'s' * (count > 1)} in {api['sent']} responses"
             )
-            failure.text = _lines(of_api)
+            failure.text = printable(_lines(of_api))  # XML cannot express all that a name may have
     ET.indent(suite)
     content: bytes = ET.tostring(suite, encoding="utf-8", xml_declaration=True)
     return content

@@ -19,6 +19,7 @@ from mockraft.spark_replay.report.sources import Captures, Folder, OnRows, repla
 from mockraft.spark_replay.report.traffic import Traffic
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.whole_files import write_file
+from mockraft.wire.printable import printable_value
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -182,7 +183,11 @@ def _rendered(content: dict[str, object]) -> str:
         raise NoTemplatesError(_MISSING) from None
     folder = resources.files("mockraft.spark_replay.report")
     environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(lambda name: _text(folder, name))
+        autoescape=True,
+        finalize=printable_value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(lambda name: _text(folder, name)),
     )
     environment.filters |= {
         "count": lambda number: f"{number:,}",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mockraft.testing.plan.availability import Availability
+from mockraft.wire.printable import printable_line
 
 if TYPE_CHECKING:
     from mockraft.server.views import LogRecord
@@ -121,7 +122,8 @@ class PlanOutcome:
             return f"at the end: {self.lacks}" if self.lacking else "no partition is offline or under min ISR"
         rows: list[tuple[str, ...]] = [("", "step", "time", "offline", "under min ISR", "under-replicated", "answer")]
         for number, each in enumerate(self.steps, start=1):
-            rows.append((str(number), str(each.step), f"{each.seconds:g} s", *each.counts, each.answer))
+            row = (str(number), str(each.step), f"{each.seconds:g} s", *each.counts, each.answer)
+            rows.append(tuple(map(printable_line, row)))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         before: tuple[str, ...] = ()
@@ -134,7 +136,7 @@ class PlanOutcome:
             before = each.reassignments
         if self.lacking:
             lines.append(f"at the end: {self.lacks}")
-        return "\n".join(lines)
+        return "\n".join(map(printable_line, lines))
 
 
 def _named(lost: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 // @ts-check
 /** The side pane with the details of one item; on a phone it covers the list. */
-import { announce, fill, h } from "./dom.js";
+import { announce, fill, h, printable, setText } from "./dom.js";
 
 export class Detail {
   /** @param {string} label @param {() => void} onClose */
@@ -23,7 +23,7 @@ export class Detail {
 
   /** @param {string} title @param {...(import("./dom.js").Child | import("./dom.js").Child[])} children */
   open(title, ...children) {
-    this.title.textContent = title;
+    setText(this.title, title);
     fill(this.body, ...children);
     this.body.scrollTop = 0;
     this.element.hidden = false;
@@ -46,7 +46,7 @@ export function facts(pairs) {
 /** A button that copies a value as JSON. @param {any} value */
 export function copyButton(value) {
   return h("button", { type: "button", onclick: async () => {
-    await navigator.clipboard.writeText(JSON.stringify(value, null, 2));
+    await navigator.clipboard.writeText(printable(JSON.stringify(value, null, 2)));
     announce("Copied.");
   } }, "Copy JSON");
 }

@@ -4,6 +4,13 @@
 /** @typedef {string | number | null | undefined | false | Node} Child */
 
 /**
+ * Text in which control characters, and those that change the direction of text, are JSON's escapes.
+ * @param {string} text
+ */
+export const printable = (text) => text.replace(/(?![\n\t])[\p{Cc}\p{Cf}]/gu, (character) =>
+  character.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""));
+
+/**
  * An element. Attributes that are functions listen (`onclick`), true is an empty attribute, false and null are none.
  * @param {string} tag
  * @param {Record<string, any>} [attributes]
@@ -15,7 +22,7 @@ export function h(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, printable(String(value)));
   }
   fill(element, ...children);
   return element;
@@ -28,7 +35,7 @@ export function h(tag, attributes = {}, ...children) {
  */
 export function fill(element, ...children) {
   const kept = children.flat().filter((child) => child !== null && child !== undefined && child !== false);
-  element.replaceChildren(...kept.map((child) => (child instanceof Node ? child : String(child))));
+  element.replaceChildren(...kept.map((child) => (child instanceof Node ? child : printable(String(child)))));
 }
 
 /**
@@ -37,7 +44,8 @@ export function fill(element, ...children) {
  * @param {string} text
  */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = printable(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 /**
@@ -101,7 +109,7 @@ export function announce(text, tone = "good") {
   const place = document.getElementById("announcement");
   if (!place) return;
   place.className = `shown ${tone}`;
-  place.textContent = text;
+  place.textContent = printable(text);
   clearTimeout(Number(place.dataset.timer));
   place.dataset.timer = String(setTimeout(() => { place.className = ""; }, 5000));
 }
