@@ -6,6 +6,7 @@ answer the shell completes names of files.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -64,7 +65,8 @@ def completion(options: Options) -> None:
     if options.shell != "words":
         print(SCRIPTS[options.shell], end="")
         return
-    found = list(candidates(MOCKRAFT, options.words or [""]))
+    # A shell inserts a word as it is, and a stub's id may be "$(…)".
+    found = [word for word in candidates(MOCKRAFT, options.words or [""]) if shlex.quote(word) == word]
     for each in found:
         print(each)
     if not found:

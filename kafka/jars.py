@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+from xml.sax.saxutils import escape
 
 from mockraft.releases import release
 
@@ -52,8 +53,9 @@ class Artifact(NamedTuple):
 
     def dependency(self) -> str:
         """Return its element of a POM's dependencies."""
-        classifier = f"<classifier>{self.classifier}</classifier>" if self.classifier else ""
-        return _DEPENDENCY.format(self.group, self.name, self.version, classifier + _ALONE * self.alone)
+        classifier = f"<classifier>{escape(self.classifier)}</classifier>" if self.classifier else ""
+        named = map(escape, (self.group, self.name, self.version))
+        return _DEPENDENCY.format(*named, classifier + _ALONE * self.alone)
 
 
 LOGGING = tuple(Artifact("org.slf4j", name, "1.7.36") for name in ("slf4j-simple", "slf4j-api"))

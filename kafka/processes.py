@@ -13,6 +13,7 @@ from mockraft.files.private_files import write_private
 from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.tools import KafkaTool, java_command
+from mockraft.kafka_configs import java_properties
 from mockraft.wire import uuids
 
 __all__ = [
@@ -73,7 +74,7 @@ class KafkaServer(ChildProcess):
         """Write ``server.properties`` and return its path."""
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / "server.properties"
-        write_private(path, "".join(f"{key}={value}\n" for key, value in self.properties.items()).encode())
+        write_private(path, java_properties.write({key: str(value) for key, value in self.properties.items()}))
         return path
 
     def format(self, *options: str) -> str:

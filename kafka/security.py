@@ -6,12 +6,14 @@ The same choice as properties of a real broker, of Kafka's controller and of its
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from mockraft.files.private_files import write_private
 from mockraft.kafka.certificates import Certificate, CertificateAuthority
+from mockraft.kafka_configs import java_properties
 from mockraft.kafka_configs.client_properties import read_properties
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.scram import ScramUser
@@ -134,7 +136,7 @@ class ListenerSecurity:
         if self.uses_sasl:
             properties |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": self._login()}
         path = self.directory / name
-        write_private(path, "".join(f"{key}={value}\n" for key, value in properties.items()).encode())
+        write_private(path, java_properties.write(properties))
         return path
 
     def _tls(self, prefix: str, certificate: Certificate) -> dict[str, str]:
@@ -148,7 +150,8 @@ class ListenerSecurity:
 
     def _login(self, more: str = "") -> str:
         module = _PLAIN_MODULE if self.mechanism == "PLAIN" else _SCRAM_MODULE
-        return f'{module} required username="{self.user}" password="{self.password}"{more};'
+        user, password = (re.sub(r'(["\\])', r"\\\1", each) for each in (self.user, self.password))
+        return f'{module} required username="{user}" password="{password}"{more};'
 
     def _scram_user(self) -> str:
         return f"{self.mechanism}=[name={self.user},password={self.password}]"

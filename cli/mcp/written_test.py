@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import indent
 
 from mockraft.wire.json_form import Json
+from mockraft.wire.names import did_you_mean
 
 _ACTIVE = ("enabled", "priority", "match", "trigger", "actions", "scenario", "kind", "params", "toxicity", "seed")
 """What of the JSON of a stub or fault says what it does; the rest counts its calls."""
@@ -16,6 +17,8 @@ _ACTIVE = ("enabled", "priority", "match", "trigger", "actions", "scenario", "ki
 _DEFAULTS: Mapping[str, Json] = {"enabled": True, "priority": 0, "toxicity": 1, "seed": 0}
 
 _WIDTH = 100
+
+_EXPECTED = ("api", "brokerId", "atLeast")
 
 
 def test_source(
@@ -28,13 +31,13 @@ def test_source(
     """Return a test that sets up stubs and faults, starts simulated brokers and expects requests.
 
     Each of `expected` has `api` and optionally `brokerId` and `atLeast` (1). ValueError for a name that is no
-    identifier.
+    identifier, and for what is not of its type: an assistant may pass on what others wrote.
     """
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise ValueError(f"{name!r} is not a name in lower case with underscores")
     body = [_call("mockraft.add", each) for each in stubs]
     body += [_call("mockraft.faults.add", each) for each in faults]
-    body += [f"mockraft.start_broker({broker_id}, wait=None)" for broker_id in brokers]
+    body += [f"mockraft.start_broker({_number(each, 'a broker')}, wait=None)" for each in brokers]
     body += map(_expectation, expected)
     lines = ["from mockraft import SyncController", "", "", f"def test_{name}(mockraft: SyncController) -> None:"]
     lines += ["    " + line for statement in body or ["assert mockraft.bootstrap"] for line in statement.splitlines()]
@@ -49,6 +52,16 @@ def _call(function: str, tree: Mapping[str, Json]) -> str:
 
 
 def _expectation(wanted: Mapping[str, Json]) -> str:
-    broker_id = wanted.get("brokerId")
-    sender = "" if broker_id is None else f", broker_id={broker_id}"
-    return f"mockraft.wait_for({wanted['api']!r}, n={wanted.get('atLeast', 1)}{sender})"
+    if unknown := next((name for name in wanted if name not in _EXPECTED), None):
+        raise ValueError(f"expected: there is no {unknown!r}; {did_you_mean(unknown, _EXPECTED)}")
+    api, broker_id = wanted.get("api"), wanted.get("brokerId")
+    if not isinstance(api, str):
+        raise ValueError(f"expected: api is a name, not {api!r}")
+    sender = "" if broker_id is None else f", broker_id={_number(broker_id, 'brokerId')}"
+    return f"mockraft.wait_for({api!r}, n={_number(wanted.get('atLeast', 1), 'atLeast')}{sender})"
+
+
+def _number(value: object, what: str) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{what} is a number, not {value!r}")
+    return value

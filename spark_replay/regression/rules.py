@@ -255,4 +255,4 @@ def write_rules(rules: Iterable[Rule]) -> Iterator[str]:
         yield f'versions = "{versions}"'
         yield f'class = "{rule.kind}"' + ("  # elements are identified by name or number" * (rule.kind == ANY_ORDER))
         if rule.why:
-            yield f"why = {json.dumps(rule.why, ensure_ascii=False)}"
+            yield "why = " + json.dumps(rule.why, ensure_ascii=False).replace("\x7f", "\\u007f")

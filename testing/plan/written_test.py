@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.twin import twin_state, write_twin
+from mockraft.wire.printable import printable
 
 if TYPE_CHECKING:
     from mockraft.testing.plan.steps import Step
@@ -51,7 +52,13 @@ class {name} {{
 SESSION_TIMEOUT_MS = 9_000
 """Default of `mockraft twin plan`."""
 
+_JAVA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SOURCES, _RESOURCES = ("src", "test", "java"), ("src", "test", "resources")
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as it may be within a text or comment: its quotes, backslashes and line breaks are escaped."""
+    return printable(json.dumps(str(path), ensure_ascii=False))[1:-1]
 
 
 def _write_junit(
@@ -59,13 +66,15 @@ def _write_junit(
 ) -> list[Path]:
     """Write a JUnit test; its state is a resource, in Maven's folder for them if the test is in that for sources."""
     name = path.stem
-    about = f"{json.dumps(str(history.source), ensure_ascii=False)[1:-1]}, {moment.point}"
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+    about = f"{_quoted(history.source)}, {moment.point}"
+    if not _JAVA_NAME.fullmatch(name):
         raise ValueError(f"{path.name}: {name} is no name for a class")
     parts, package, state = path.absolute().parent.parts, "", path.with_suffix(".checkpoint")
     starts = [n for n in range(len(parts)) if parts[n : n + 3] == _SOURCES]
     if starts:
         inside = parts[starts[-1] + 3 :]
+        if wrong := next((part for part in inside if not _JAVA_NAME.fullmatch(part)), None):
+            raise ValueError(f"{path}: {wrong} is no name for a package")
         package = f"package {'.'.join(inside)};\n\n" if inside else ""
         state = Path(*parts[: starts[-1]], *_RESOURCES, *inside, state.name)
     options = ["--all"] * (which == "all")
@@ -82,7 +91,7 @@ def _write_junit(
     for each in (path, state):
         each.parent.mkdir(parents=True, exist_ok=True)
     write_twin(state, twin_state(history, moment), moment.timestamp_ms, show_secrets=False)
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     state.chmod(path.stat().st_mode)
     return [path, state]
 
@@ -100,17 +109,15 @@ def write_test(
     write_twin(state, twin_state(history, moment), moment.timestamp_ms, show_secrets=False)
     listed = ", ".join(repr({each.kind: each.argument}) for each in steps)
     name = re.sub(r"\W", "_", path.stem if path.stem.startswith("test_") else f"test_{path.stem}")
-    source = json.dumps(str(history.source), ensure_ascii=False)[1:-1]
-    path.write_text(
-        _TEST.format(
-            source=source,
-            point=moment.point,
-            steps=listed,
-            name=name,
-            which=which,
-            session_timeout_ms=session_timeout_ms,
-        )
+    text = _TEST.format(
+        source=_quoted(history.source),
+        point=moment.point,
+        steps=listed,
+        name=name,
+        which=which,
+        session_timeout_ms=session_timeout_ms,
     )
+    path.write_text(text, encoding="utf-8")
     # It has no secrets, and is committed with the test.
     state.chmod(path.stat().st_mode)
     return [path, state]

@@ -176,8 +176,7 @@ class DataDir:
             return _uuid(path, found["directory.id"])
         found |= {"cluster.id": cluster_id, "directory.id": uuids.text_of(directory_id), "node.id": str(node_id)}
         found["version"] = "1"
-        text = "".join(f"{key}={value}\n" for key, value in sorted(found.items()))
-        replace_file(path, [f"#\n{text}".encode()])
+        replace_file(path, [java_properties.write(dict(sorted(found.items())))])
         return directory_id
 
 
