@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.forwarding import Forwarding, envelope_of
 from mockraft.brokers.image import ClusterImage
+from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.wire import api_keys, error_codes, topic_names
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import ApiError, WireError
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
+from mockraft.wire.printable import printable_line
 
 if TYPE_CHECKING:
     from mockraft.brokers.apis.api import RequestContext
@@ -93,7 +95,8 @@ def _log_refused_topics(created: CreateTopicsResponse) -> None:
     for topic in created.topics:
         if topic.error_code:
             name = error_codes.name(topic.error_code)
-            _log.warning("topic %s was not created: %s: %s", topic.name, name, topic.error_message)
+            about = f"topic {topic.name} was not created: {name}: {topic.error_message}"
+            _log.warning("%s", printable_line(about, SHOWN_MAX))
 
 
 def creatable(name: str, properties: Mapping[str, str], brokers: int) -> CreatableTopic:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.printable import printable_line
 
 if TYPE_CHECKING:
     from mockraft.kafka_api.api import Client
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 SILENT_MS: Final = 60_000
 """Time without another warning of the same key, such as kind, host and listener."""
 KEYS_MAX: Final = 1_024
-_SHOWN_MAX: Final = 400
+"""Keys that are remembered, and warnings that are logged within `SILENT_MS`."""
+SHOWN_MAX: Final = 400
+"""Characters of a log line that a client or another node wrote."""
 TLS_HANDSHAKE: Final = 0x1603
 """First two bytes of each TLS handshake; as part of a frame's length they stand for 352 MiB and more."""
 
@@ -44,34 +47,39 @@ class VersionNotServedError(WireError):
 
 
 class Repeats:
-    """Decides which of the warnings with one key are logged: one in `SILENT_MS`, and each with another reason.
+    """Decides which of the warnings with one key are logged: one in `silent_ms`, and each with another reason.
 
-    It is the first one, or a later one of those within the time (`logged_at`).
+    It is the first one, or a later one of those within the time (`logged_at`). Of all keys together at most `KEYS_MAX`
+    are logged in `SILENT_MS`: clients choose reasons, ids and hosts.
     """
 
-    def __init__(self, logged_at: int = 1) -> None:
+    def __init__(self, logged_at: int = 1, silent_ms: float = SILENT_MS) -> None:
         self._logged_at = logged_at
-        self._seen: dict[Hashable, tuple[int, int, str]] = {}
+        self._silent_ms = silent_ms
+        self._seen: dict[Hashable, tuple[int, int, str, int]] = {}
+        self._logged = self._logged_since_ms = 0
 
-    def is_due(self, key: Hashable, now_ms: int = 0, reason: str = "") -> bool:
-        """Count a warning; return True if it should be logged. Without a time each reason is logged once."""
-        since_ms, count, before = self._seen.pop(key, (now_ms, 0, reason))
-        if now_ms - since_ms >= SILENT_MS or reason != before:
+    def due(self, key: Hashable, now_ms: int, reason: str = "") -> int:
+        """Count a warning; return how many there were since the last logged one if it should be logged, else 0."""
+        since_ms, count, before, unlogged = self._seen.pop(key, (now_ms, 0, reason, 0))
+        if now_ms - since_ms >= self._silent_ms or reason != before:
             since_ms, count = now_ms, 0
         if len(self._seen) >= KEYS_MAX:
             # Clients choose many keys; the oldest is removed first.
             del self._seen[next(iter(self._seen))]
-        self._seen[key] = since_ms, count + 1, reason
-        return count + 1 == self._logged_at
+        is_due = count + 1 == self._logged_at and self._has_room(now_ms)
+        self._seen[key] = since_ms, count + 1, reason, 0 if is_due else unlogged + 1
+        return unlogged + 1 if is_due else 0
+
+    def _has_room(self, now_ms: int) -> bool:
+        if now_ms - self._logged_since_ms >= SILENT_MS:
+            self._logged, self._logged_since_ms = 0, now_ms
+        self._logged += 1
+        return self._logged <= KEYS_MAX
 
     def forget(self, key: Hashable) -> None:
         """Log the next warning with this key."""
         self._seen.pop(key, None)
-
-
-def shortened(text: str) -> str:
-    """Return a text for a log line: what clients name in it may be long."""
-    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}… ({len(text)} characters)"
 
 
 class RefusalLog:
@@ -84,11 +92,13 @@ class RefusalLog:
     def warn(self, kind: str, client: Client, reason: str, now_ms: int) -> None:
         """Log why a client was refused, unless the same was logged a short time ago."""
         host = client.address.rpartition(":")[0] or client.address
-        if not self._repeats.is_due((kind, host, client.listener), now_ms):
+        count = self._repeats.due((kind, host, client.listener), now_ms)
+        if not count:
             return
         node = f"{'broker' if self._journal.at_broker else 'controller'} {self._journal.node_id}"
         name = f"connection {client.connection_id} of {client.address}"
-        _log.warning("%s, listener %s: %s: %s", node, client.listener, name, shortened(reason))
+        times = f" ({count:,} times since the last such line)" if count > 1 else ""
+        _log.warning("%s, listener %s: %s: %s%s", node, client.listener, name, printable_line(reason, SHOWN_MAX), times)
 
 
 def needs_metadata(client_id: str | None, request: Message) -> bool:

@@ -252,7 +252,7 @@ class Shell:
 
     def _warn_of_too_many(self, count: int) -> None:
         """Warn once a minute that the connections of all listeners leave too few descriptors."""
-        if self._warnings.is_due("too many connections", round(1_000 * self.loop.time())):
+        if self._warnings.due("too many connections", round(1_000 * self.loop.time())):
             logger.warning("refused: %d connections to all listeners are open, and ulimit -n allows no more", count)
 
     def _accept_again(self, bound: socket.socket, listener: str) -> None:

@@ -11,10 +11,12 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.message import Message
+from mockraft.wire.printable import printable_line
 
 _LOGGER = logging.getLogger("mockraft.quorum")
 
@@ -130,8 +132,9 @@ class _Link:
         except (OSError, ValueError) as error:
             # A node that is down is retried again and again: log it once.
             failure = f"{outgoing.host}:{outgoing.port} does not answer: {error or 'timed out'}"
+            failure = printable_line(failure, SHOWN_MAX)
             if failure != self._last_failure:
-                _LOGGER.warning(failure)
+                _LOGGER.warning("%s", failure)
             self._last_failure = failure
             self._disconnect()
         else:

@@ -14,8 +14,10 @@ from mockraft.kafka_api.authorization.acl_types import (
     resource_of_configs,
 )
 from mockraft.kafka_api.authorization.authorizer import host_text
+from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
+from mockraft.wire.printable import printable_line
 
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
@@ -58,7 +60,8 @@ def is_allowed(
     acls = controller.image.security.acl_index
     allowed = authorizer.allows(acls, ctx.principal, host, operation, resource_type, name)
     if not allowed:
-        _log.debug("%s from %s may not %s %s %r", ctx.principal, host, operation.name, resource_type.name, name)
+        about = f"{ctx.principal} from {host} may not {operation.name} {resource_type.name} {name}"
+        _log.debug("%s", printable_line(about, SHOWN_MAX))
     return allowed
 
 

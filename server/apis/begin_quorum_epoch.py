@@ -28,7 +28,7 @@ from mockraft.wire.topic_names import CLUSTER_METADATA
 def handle(request: BeginQuorumEpochRequest, ctx: RequestContext, controller: Controller) -> BeginQuorumEpochResponse:
     """Follow the reported leader, and return the known leader."""
     requested = [(topic.topic_name, topic.partitions) for topic in request.topics]
-    partition = only_partition(request.cluster_id, requested, controller, lambda each: each.leader_id)
+    partition = only_partition(request.cluster_id, requested, controller, lambda each: each.leader_id, ctx.now_ms)
     raft = controller.raft
     refused = apply_reported_leader(raft, request, partition, ctx.now_ms)
     if not refused and not is_recipient(raft, request.voter_id, partition.voter_directory_id):

@@ -32,7 +32,8 @@ def handle(
         result = register_broker(controller, request, ctx.api_version, ctx.now_ms)
     except ApiError as refusal:
         code, remedy = refusal.error_code, _REMEDIES.get(refusal.error_code)
-        refusals.warn_once(controller, request.broker_id, refusals.REGISTER, code, refusal.message, remedy)
+        reason = f"{error_codes.name(code)}: {refusal.message}"
+        refusals.warn_once(controller, request.broker_id, refusals.REGISTER, reason, remedy, ctx.now_ms)
         raise
     refusals.forget(controller, request.broker_id)
     return BrokerRegistrationResponse(broker_epoch=controller.commit(result, ctx.now_ms))

@@ -23,7 +23,7 @@ from mockraft.wire.topic_names import CLUSTER_METADATA
 def handle(request: EndQuorumEpochRequest, ctx: RequestContext, controller: Controller) -> EndQuorumEpochResponse:
     """Handle the leader's resignation: elect soon, the sooner the earlier among the successors."""
     requested = [(topic.topic_name, topic.partitions) for topic in request.topics]
-    partition = only_partition(request.cluster_id, requested, controller, lambda each: each.leader_id)
+    partition = only_partition(request.cluster_id, requested, controller, lambda each: each.leader_id, ctx.now_ms)
     raft = controller.raft
     refused = apply_reported_leader(raft, request, partition, ctx.now_ms)
     if not refused:

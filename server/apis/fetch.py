@@ -42,7 +42,7 @@ def handle(request: FetchRequest, ctx: RequestContext, controller: Controller) -
     """
     log, raft = controller.log, controller.raft
     if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
-        raise refusals.other_cluster(controller, request.cluster_id, _replica_id(request), refusals.FETCH)
+        raise refusals.other_cluster(controller, request.cluster_id, _replica_id(request), refusals.FETCH, ctx.now_ms)
     partition = _metadata_partition(request)
     if partition is None:
         return FetchResponse(error_code=error_codes.INVALID_REQUEST)

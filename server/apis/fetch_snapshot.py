@@ -32,7 +32,7 @@ _CHUNK_BYTES_MAX = 8 << 20
 def handle(request: FetchSnapshotRequest, ctx: RequestContext, controller: Controller) -> FetchSnapshotResponse:
     """Return up to maxBytes of a snapshot from a position on, not aligned to batches."""
     if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
-        raise refusals.other_cluster(controller, request.cluster_id, request.replica_id, refusals.FETCH)
+        raise refusals.other_cluster(controller, request.cluster_id, request.replica_id, refusals.FETCH, ctx.now_ms)
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         raise ApiError(error_codes.INVALID_REQUEST)
     topic = request.topics[0]

@@ -50,6 +50,7 @@ def only_partition(
     topics: Sequence[tuple[str, Sequence[PartitionT]]],
     controller: Controller,
     sender: Callable[[PartitionT], int],
+    now_ms: int,
 ) -> PartitionT:
     """Return the metadata log's partition of a request's topics, each a name and its partitions.
 
@@ -59,7 +60,7 @@ def only_partition(
     partitions = [(name, each) for name, of_topic in topics for each in of_topic]
     if cluster_id is not None and cluster_id != controller.config.cluster_id:
         node_id = sender(partitions[0][1]) if partitions else -1
-        raise refusals.other_cluster(controller, cluster_id, node_id, refusals.QUORUM)
+        raise refusals.other_cluster(controller, cluster_id, node_id, refusals.QUORUM, now_ms)
     named = [(name, each.partition_index) for name, each in partitions]
     if len(topics) != 1 or named != [(CLUSTER_METADATA, PARTITION)]:
         raise ApiError(error_codes.INVALID_REQUEST)
@@ -128,7 +129,7 @@ def leader_and_epoch(leader_id_and_epoch: Callable[..., LeaderT], raft: Raft, **
 def log_refusal(controller: Controller, replica: ReplicaKey, error_code: int, what: str, now_ms: int) -> None:
     """Log, as leader, that a replica is refused again and again: once a minute for each cause."""
     leading = controller.raft.leading
-    if leading is not None and leading.refused.is_due((replica, error_code), now_ms):
+    if leading is not None and leading.refused.due((replica, error_code), now_ms):
         _LOGGER.warning("replica %s is refused again and again: %s: %s", replica, error_codes.name(error_code), what)
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings.mutation_quota import MutationQuota
 from mockraft.wire import error_codes
+from mockraft.wire.printable import printable_line
 
 REGISTER: Final = "broker %d may not register"
 FETCH: Final = "replica %d may not fetch the metadata log"
@@ -22,20 +24,18 @@ OTHER_CLUSTER_REMEDY: Final = "format its directories with this cluster id, or s
 _LOGGER = logging.getLogger(__name__)
 
 
-def warn_once(
-    controller: Controller, broker_id: int, what: str, error_code: int, message: str | None, remedy: str | None
-) -> None:
+def warn_once(controller: Controller, broker_id: int, what: str, reason: str, remedy: str | None, now_ms: int) -> None:
     """Log that a broker may not do something (REGISTER, FETCH, QUORUM), unless that was the last reason for it."""
-    reason = f"{error_codes.name(error_code)}: {message}"
-    if controller.refused_brokers.is_due((broker_id, what), reason=reason):
-        _LOGGER.warning(what + ": %r%s", broker_id, reason, f"; {remedy}" if remedy else "")
+    shown = printable_line(reason, SHOWN_MAX)
+    if controller.refused_brokers.due((broker_id, what), now_ms, shown):
+        _LOGGER.warning(what + ": '%s'%s", broker_id, shown, f"; {remedy}" if remedy else "")
 
 
-def other_cluster(controller: Controller, cluster_id: str, replica_id: int, what: str) -> ApiError:
+def other_cluster(controller: Controller, cluster_id: str, replica_id: int, what: str, now_ms: int) -> ApiError:
     """Return the error for a replica of another cluster, and log why: its own log has the error's name alone."""
     code = error_codes.INCONSISTENT_CLUSTER_ID
-    message = f"Expected cluster ID {controller.config.cluster_id}, but got cluster ID {cluster_id}"
-    warn_once(controller, replica_id, what, code, message, OTHER_CLUSTER_REMEDY)
+    expected = f"Expected cluster ID {controller.config.cluster_id}, but got cluster ID {cluster_id}"
+    warn_once(controller, replica_id, what, f"{error_codes.name(code)}: {expected}", OTHER_CLUSTER_REMEDY, now_ms)
     return ApiError(code)
 
 

@@ -25,7 +25,7 @@ from mockraft.wire.topic_names import CLUSTER_METADATA
 def handle(request: VoteRequest, ctx: RequestContext, controller: Controller) -> VoteResponse:
     """Return the vote and the known leader."""
     requested = [(topic.topic_name, topic.partitions) for topic in request.topics]
-    partition = only_partition(request.cluster_id, requested, controller, lambda each: each.replica_id)
+    partition = only_partition(request.cluster_id, requested, controller, lambda each: each.replica_id, ctx.now_ms)
     raft = controller.raft
     refused, granted = _vote(raft, request, partition, ctx.now_ms)
     data = leader_and_epoch(PartitionData, raft, error_code=refused, vote_granted=granted)

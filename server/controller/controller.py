@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -75,7 +76,7 @@ class Controller:
         self.config = config
         self.events = events or Events()
         self.policy_failure = ""
-        self.refused_brokers = Repeats()
+        self.refused_brokers = Repeats(silent_ms=math.inf)
         """The last reason why a broker was refused something (see mockraft.server.apis.refusals)."""
         self.release = release(config.release)
         """The Kafka release whose controller this is."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.api import NEVER_MS
+from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.metadata_log import MetadataLog
@@ -27,6 +28,7 @@ from mockraft.server.raft.outgoing import Listener, NodeEndpoint
 from mockraft.server.raft.request_manager import RequestManager
 from mockraft.server.raft.states import Role, Votes, Voting, can_step
 from mockraft.wire import error_codes, record_batch
+from mockraft.wire.printable import printable_line
 from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Voter
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ class VoterChange:
         else:
             _LOGGER.warning(
                 "node %d: voter %s is not %s: %s: %s",
-                *(quorum.config.node_id, self.key, self.doing, error_codes.name(error_code), message),
+                *(quorum.config.node_id, self.key, self.doing, error_codes.name(error_code)),
+                printable_line(message or "", SHOWN_MAX),
             )
         self.result = self.result or (error_code, message)
         quorum.voter_change = None

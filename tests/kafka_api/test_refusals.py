@@ -113,6 +113,8 @@ def test_warnings_of_one_kind_and_host_are_a_minute_apart_and_few_are_remembered
 
     assert [warnings("tls", "a", 0), warnings("tls", "a", SILENT_MS - 1), warnings("tls", "a", SILENT_MS)] == [1, 0, 1]
     assert [warnings("frame", "a", SILENT_MS), warnings("tls", "b", SILENT_MS)] == [1, 1]
-    for number in range(KEYS_MAX):
-        warnings("tls", f"host-{number}", SILENT_MS)
-    assert warnings("tls", "a", SILENT_MS) == 1
+    assert sum(warnings("tls", f"host-{number}", SILENT_MS) for number in range(2 * KEYS_MAX)) == KEYS_MAX - 3
+    assert warnings("tls", "host-0", 2 * SILENT_MS) == 1
+    for now_ms in (2 * SILENT_MS, 2 * SILENT_MS, 3 * SILENT_MS):
+        log.warn("tls", Client(1, "host-0:1", "CONTROLLER"), "no", now_ms)
+    assert caplog.messages[-1].endswith(": no (3 times since the last such line)")

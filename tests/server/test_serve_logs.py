@@ -12,12 +12,17 @@ from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.logs import PENDING_BYTES_MAX, PipeHandler
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from mockraft.wire.messages.vote_request import VoteRequest
 
 from ..cli.cli import DEADLINE_S, started
+from ..rows import each_row
 
 READY = r"mockraft ready bootstrap=([\d.]+):(\d+) .*\n"
 PIPE_BYTES = 1 << 16
 REQUESTS = PIPE_BYTES // 50
+NAME = "evil\x1b]0;x\x07\x9b\u202e\n2026 forged" + "\x9b" * 10_000
+CLIENTS = 20
 
 
 def test_serves_and_ends_while_nobody_reads_its_log() -> None:
@@ -33,6 +38,31 @@ def test_serves_and_ends_while_nobody_reads_its_log() -> None:
         assert process.wait(DEADLINE_S) == 0
         assert process.stderr is not None
         assert 0 < len(process.stderr.readlines()) < REQUESTS
+
+
+@each_row(
+    ("protocol", "frame"),
+    {
+        "a mechanism": ("SASL_PLAINTEXT", write_request(SaslHandshakeRequest(mechanism=NAME), 1, 1, "")),
+        "a cluster id": ("PLAINTEXT", write_request(VoteRequest(cluster_id=NAME), 0, 1, "")),
+    },
+)
+def test_names_of_clients_are_cut_and_escaped(protocol: str, frame: bytes) -> None:
+    mechanisms = ("--sasl-enabled-mechanisms", "SCRAM-SHA-256") if protocol.startswith("SASL") else ()
+    options = ("serve", "--port", 0, "--security-protocol", protocol, *mechanisms)
+    with started(*options, ready=READY) as (process, found):
+        for number in range(1, CLIENTS + 1):
+            source = (f"127.0.0.{number}", 0)  # one host is logged once
+            with socket.create_connection((found[1], int(found[2])), DEADLINE_S, source) as client:
+                client.sendall(frame)
+                client.recv(1)
+        process.terminate()
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    lines = [line for line in errors.splitlines() if "evil" in line]
+    assert 0 < len(lines) <= CLIENTS
+    assert max(map(len, lines)) < 3_000
+    assert "2026 forged" in lines[0]
+    assert all(line.isprintable() for line in errors.splitlines())
 
 
 def test_an_error_at_the_end_does_not_wait_for_a_reader() -> None:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
+from mockraft.wire.printable import printable_line
 
 T = TypeVar("T")
 
@@ -63,7 +65,7 @@ def ask(controller: Asking, policy: Callable[[T], str | None] | None, about: T) 
     try:
         against = policy(about)
     except Exception as error:
-        _log.exception("a policy raised on %r", about)
+        _log.exception("a policy raised on %s", printable_line(repr(about), SHOWN_MAX))
         controller.policy_failure = traceback.format_exc()
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR) from error
     if against is not None:
