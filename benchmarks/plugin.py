@@ -1,8 +1,9 @@
 """Measure the cost of the pytest plugin in runs that do not use it, and the time of a test: its controller and brokers.
 
 A test with a client produces and consumes a record by confluent-kafka, with mockraft, kfake and librdkafka's mock. The
-runs without use are in a new virtual environment with pytest, alternately with and without the built wheels on the path
-(pytest_runs.py). The median difference of CPU time is reported.
+first tests in Go and Java are processes (first_tests.py). The runs without use are in a new virtual environment with
+pytest, alternately with and without the built wheels on the path (pytest_runs.py). The median difference of CPU time is
+reported.
 
     python benchmarks/plugin.py [--rounds N] [--json]
 """
@@ -22,15 +23,19 @@ from pathlib import Path
 from codec_peers.other_languages import built_go
 from confluent_kafka import Consumer, Producer, TopicPartition
 from double import KFAKE, LIBRDKAFKA, server
+from first_tests import FirstTests
 from mockraft import Controller, SyncController
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from result import OURS, ROOT, Gate, Result, argument_parser, show, spread
+from watched_processes import compiled_modules
 
 PLUGIN_MS_MAX = 5.0
 WHOLE_MS_MAX = {0: 4.0, 1: 25.0, 3: 45.0}
 """Time of a `with` block by the number of its running brokers."""
 CLIENT_MS_MAX = 150.0
 START_MS_MAX = 3.0
+FIRST_MS_MAX = 1000.0
+FIRST_TESTS = 7
 RESET_MS_MAX = 2.0
 STUBS = 10
 
@@ -151,7 +156,14 @@ def measure(rounds: int) -> Result:
     kfake = built_go("kfake")
     clients = [with_client(kfake) for _ in range(rounds // 3 + 1)][1:]
     figures[f"a record produced and consumed, {OURS}"] = ([each[OURS] for each in clients], CLIENT_MS_MAX)
+    with compiled_modules():
+        tests = FirstTests()
+        firsts = [tests.run() for _ in range(FIRST_TESTS + 1)][1:]
     peers = {f"the same, {name}": [each[name] for each in clients] for name in (KFAKE, LIBRDKAFKA)}
+    for language in firsts[0]:
+        name = f"first test in {language}, from the start of its mockraft"
+        figures[name] = ([each[language].of_mockraft for each in firsts], FIRST_MS_MAX)
+        peers[f"the same, from the start of {language}'s process"] = [each[language].whole for each in firsts]
     return Result(
         "In a test",
         "The pytest plugin in a run of one test that does not use it: CPU time with the wheels minus CPU time without "
@@ -159,8 +171,10 @@ def measure(rounds: int) -> Result:
         f"median is stable. The import alone takes {import_ms:.1f} ms of wall-clock time in a process of its own. A "
         "start ends when the controller, in a thread, listens; its modules are imported before. A reset comes after "
         f"{STUBS} stubs, {STUBS} faults and {STUBS} requests. A whole test is a `with` block whose brokers run; the "
-        "last rows have a broker, a new topic, a producer and a consumer of confluent-kafka, and the start and "
-        "end of the double; kfake runs in a process, librdkafka's mock in that of the test.",
+        "rows after those have a broker, a new topic, a producer and a consumer of confluent-kafka, and the start and "
+        "end of the double; kfake runs in a process, librdkafka's mock in that of the test. A first test is run by a "
+        "compiled Go test or by JUnit in a new JVM: it starts `mockraft serve` with a broker by the library, adds a "
+        "stub, sends a request and verifies it.",
         [spread("Milliseconds", "", "ms", {name: list(values) for name, (values, _) in figures.items()} | peers)],
         gates=[
             Gate(f"{name}, ms", f"{statistics.median(values):.2f}", at_most=limit)

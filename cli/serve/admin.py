@@ -1,7 +1,12 @@
-"""The admin API of `mockraft serve`: its options checked, its server started."""
+"""The admin API of `mockraft serve`: its options checked, its server started.
+
+Clients can connect before the API's modules are imported, which takes longer than all that the controller needs. Their
+requests wait for them, those of Kafka's clients do not.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -9,12 +14,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import ADMIN_OFF, MissingPackageError
+from mockraft.kafka_api.listening import BACKLOG, bind
 from mockraft.kafka_api.options import OptionError, blaming
 
 if TYPE_CHECKING:
+    import socket
+
     from mockraft.server.admin.serving import AdminServer
     from mockraft.server.admin.settings import AdminSettings
     from mockraft.server.double import Double
+    from mockraft.testing.recorder import LocalRecorder
 
 
 def checked(options: Mapping[str, Any]) -> AdminSettings | None:
@@ -53,12 +62,24 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
         raise OptionError(about, "--admin-host") from error
 
 
-async def start(double: Double, settings: AdminSettings) -> AdminServer:
-    """Open the admin API. OSError when the address cannot be listened on."""
+def listen(settings: AdminSettings) -> socket.socket:
+    """Return a socket at which clients may connect, before what serves them is imported. OSError."""
+    bound = bind(settings.host, settings.port)
+    bound.listen(BACKLOG)
+    return bound
+
+
+async def start(double: Double, settings: AdminSettings, bound: socket.socket) -> AdminServer:
+    """Serve the admin API at a listening socket. Its modules are imported while the controller answers."""
+    server, recorder = await asyncio.to_thread(_imported)
+    return await server.start(double, settings, recorder(show_secrets=double.state.show_secrets), bound)
+
+
+def _imported() -> tuple[type[AdminServer], type[LocalRecorder]]:
     # FastAPI looks for models of pydantic 1, and pydantic for plugins: it starts a sixth faster without either.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
     from mockraft.server.admin.serving import AdminServer
     from mockraft.testing.recorder import LocalRecorder
 
-    return await AdminServer.start(double, settings, LocalRecorder(show_secrets=double.state.show_secrets))
+    return AdminServer, LocalRecorder

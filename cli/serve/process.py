@@ -92,18 +92,17 @@ async def _serve(
         if options["until_stdin_ends"]:
             stop_after_stdin(stopped)
         undo.push_async_callback(running.stop)
-        admin_url = ADMIN_OFF
-        if (settings := options["admin"]) is not None and double is not None:
+        admin_url, admin_socket = ADMIN_OFF, None
+        if (settings := options["admin"]) is not None:
             try:
-                server = await admin.start(double, settings)
+                admin_socket = admin.listen(settings)
             except OSError as error:
                 if is_about_address(error):
                     return fail(
                         ExitCode.CANNOT_LISTEN, f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
                     )
                 raise
-            undo.push_async_callback(server.stop)
-            admin_url = server.url
+            admin_url = settings.url(admin_socket.getsockname()[1])
         await quorum.until_it_commits(running)
         newest = max((each.controller for each in nodes.values()), key=lambda each: each.epoch)
         level = newest.image.features.get(METADATA_VERSION)
@@ -113,6 +112,9 @@ async def _serve(
             f"node_id={','.join(map(str, nodes))} admin={admin_url} "
             f"release={config.release} metadata_version={'unknown' if level is None else level}"
         )
+        if double is not None and admin_socket is not None:
+            server = await admin.start(double, settings, admin_socket)
+            undo.push_async_callback(server.stop)
         if options["brokers"] and (code := await _start_brokers(nodes, double, rng, options, undo)):
             return code
         gc.freeze()

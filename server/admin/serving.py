@@ -136,14 +136,22 @@ class AdminServer:
     @property
     def url(self) -> str:
         """Its URL without a trailing slash; the loopback address for a wildcard."""
-        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.settings.host, self.settings.host)
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        return self.settings.url(self.port)
 
     @classmethod
-    async def start(cls, double: Double, settings: AdminSettings, recorder: Recorder | None = None) -> AdminServer:
-        """Listen in the running event loop; `recorder` is closed with it. Raise OSError if the address is taken."""
+    async def start(
+        cls,
+        double: Double,
+        settings: AdminSettings,
+        recorder: Recorder | None = None,
+        bound: socket.socket | None = None,
+    ) -> AdminServer:
+        """Listen in the running event loop, at the socket `bound` if there is one already.
+
+        `recorder` is closed with the server. Raises OSError if the address is taken.
+        """
         stopping = asyncio.Event()
-        bound = bind(settings.host, settings.port)
+        bound = bound or bind(settings.host, settings.port)
         try:
             config = uvicorn.Config(
                 create_app(double, settings, stopping, recorder),

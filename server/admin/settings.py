@@ -30,6 +30,11 @@ class AdminSettings:
         if self.token is None and not self.insecure and not is_loopback(self.host):
             raise ValueError(f"{self.host} can be reached by other machines: give a token, or allow it explicitly")
 
+    def url(self, port: int) -> str:
+        """Return the URL of the API at this port, without a trailing slash; the loopback address for a wildcard."""
+        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
 
 def is_loopback(host: str) -> bool:
     """Return True if only this machine can reach a listener on `host`."""

@@ -53,21 +53,11 @@ public final class Mockraft implements Faults, AutoCloseable {
     private final URI adminUrl;
     private final Health health;
 
-    private Mockraft(URI adminUrl, String token, MockraftProcess process) {
+    private Mockraft(URI adminUrl, ApiClient client, MockraftProcess process) {
         this.adminUrl = adminUrl;
+        this.client = client;
         this.process = process;
-        // The generated client builds an HttpClient, with threads and connections of its own, for each API object.
-        HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
-        client = new ApiClient() {
-            @Override
-            public HttpClient getHttpClient() {
-                return http;
-            }
-        };
         client.updateBaseUri(adminUrl.toString());
-        if (token != null) {
-            client.setRequestInterceptor(request -> request.header("Authorization", "Bearer " + token));
-        }
         health = call(() -> new SystemApi(client).getHealth());
     }
 
@@ -77,12 +67,28 @@ public final class Mockraft implements Faults, AutoCloseable {
      */
     public static Mockraft launch(String... options) throws IOException {
         MockraftProcess process = MockraftProcess.start(options);
-        return new Mockraft(process.adminUrl(), null, process);
+        ApiClient client = newClient(); // takes half a second in a new JVM: as long as the process
+        return new Mockraft(process.adminUrl(), client, process);
     }
 
     /** Returns a controller that runs; the token is that of {@code --admin-token-file}, null for none. */
     public static Mockraft attach(URI adminUrl, String token) {
-        return new Mockraft(adminUrl, token, null);
+        ApiClient client = newClient();
+        if (token != null) {
+            client.setRequestInterceptor(request -> request.header("Authorization", "Bearer " + token));
+        }
+        return new Mockraft(adminUrl, client, null);
+    }
+
+    private static ApiClient newClient() {
+        // The generated client builds an HttpClient, with threads and connections of its own, for each API object.
+        HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+        return new ApiClient() {
+            @Override
+            public HttpClient getHttpClient() {
+                return http;
+            }
+        };
     }
 
     /** Returns the value of {@code controller.quorum.bootstrap.servers} and {@code bootstrap.controllers}. */

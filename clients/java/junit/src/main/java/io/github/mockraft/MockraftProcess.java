@@ -14,7 +14,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /** A mockraft process; it ends with this one, because it watches its standard input. */
-record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
+record MockraftProcess(Process process, List<String> command) implements AutoCloseable {
     /** The command and its first arguments: the environment's MOCKRAFT, if it is set. */
     static final List<String> COMMAND =
             List.of(Optional.ofNullable(System.getenv("MOCKRAFT")).map(String::strip).filter(each -> !each.isEmpty())
@@ -30,6 +30,11 @@ record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
                 "--broker-heartbeat-interval-ms", "100"));
         command.addAll(List.of(options));
         Process process = run(new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT));
+        return new MockraftProcess(process, command);
+    }
+
+    /** Waits until the process is ready, and returns the address of its HTTP API. */
+    URI adminUrl() throws IOException {
         BufferedReader output = process.inputReader();
         String line = firstLine(output);
         Matcher ready = READY.matcher(line == null ? "" : line);
@@ -41,7 +46,7 @@ record MockraftProcess(Process process, URI adminUrl) implements AutoCloseable {
         Thread rest = new Thread(() -> output.lines().forEach(each -> {}), "mockraft output");
         rest.setDaemon(true);
         rest.start();
-        return new MockraftProcess(process, URI.create(ready.group(1)));
+        return URI.create(ready.group(1));
     }
 
     /** Starts a command of mockraft; the exception names the ways to install it. */
