@@ -214,7 +214,7 @@ async def test_phone_layout_has_the_sender_of_each_request(opens: Opens, control
     await ask(controller)
     page = await opens("requests", size=PHONE)
     headers = page.get_by_role("grid", name="Requests").get_by_role("columnheader")
-    await expect(headers.filter(visible=True)).to_have_text(["Time", "API", "Sender", "ms"])
+    await expect(headers.filter(visible=True)).to_have_text(["Answered", "API", "Sender", "Error", "ms"])
 
 
 async def test_token_is_prompted_until_valid_and_kept_for_the_tab(opens: Opens) -> None:

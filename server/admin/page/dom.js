@@ -101,8 +101,8 @@ export function clockTime(ms) {
   return `${seconds}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** A name in camel case that may be broken before its words. @param {string} name */
-export const inWords = (name) => name.split(/(?<=[a-z])(?=[A-Z])/).flatMap((word, at) => (at ? [h("wbr"), word] : [word]));
+/** A name that may be broken between its words: BrokerHeartbeat, POLICY_VIOLATION. @param {string} name */
+export const inWords = (name) => name.split(/(?<=[a-z])(?=[A-Z])|(?<=_)/).flatMap((word, at) => (at ? [h("wbr"), word] : [word]));
 
 /** Announce an event, visibly and to screen readers. @param {string} text @param {"good" | "bad"} [tone] */
 export function announce(text, tone = "good") {

@@ -101,14 +101,14 @@ export class VirtualList {
       row.remove();
       this.rows.delete(key);
     }
-    for (const [key, index] of wanted) this.place(key, index, height);
+    for (const [key, index] of wanted) this.place(key, index);
     const active = this.activeKey !== null ? this.rows.get(this.activeKey) : undefined;
     if (active) this.viewport.setAttribute("aria-activedescendant", active.row.id);
     else this.viewport.removeAttribute("aria-activedescendant");
   }
 
-  /** @param {string} key @param {number} index @param {number} height */
-  place(key, index, height) {
+  /** @param {string} key @param {number} index */
+  place(key, index) {
     const item = this.items[index];
     let held = this.rows.get(key);
     if (!held) {
@@ -127,7 +127,7 @@ export class VirtualList {
     if (held.index !== index) {
       held.index = index;
       held.row.setAttribute("aria-rowindex", String(index + 2));
-      held.row.style.transform = `translateY(${index * height}px)`;
+      held.row.style.transform = `translateY(calc(${index} * var(--row)))`;
     }
   }
 

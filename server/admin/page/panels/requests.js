@@ -1,5 +1,5 @@
 // @ts-check
-/** Live requests: client, API, who answered and why; newest on top. */
+/** Live requests in the order of their answers, the newest on top: client, API, who answered and why. */
 import { get, request } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
 import { announce, clockTime, fill, h, inWords, many, milliseconds, number, setText } from "../dom.js";
@@ -19,12 +19,13 @@ const textOf = (line) =>
 
 /** @type {{name: string, kind?: string, cell: (line: Line) => any}[]} */
 const COLUMNS = [
-  { name: "Time", kind: "time", cell: (line) => timeView(line.receivedMs) },
+  { name: "Answered", kind: "time", cell: (line) => timeView(line.answeredMs) },
   { name: "Id", kind: "num minor", cell: (line) => line.id },
   { name: "API", kind: "grow", cell: (line) => [h("b", {}, inWords(line.api)), h("span", { class: "note" }, ` v${line.apiVersion}`)] },
   { name: "Client", kind: "client grow minor", cell: (line) => line.clientId ?? "" },
   { name: "Sender", kind: "num", cell: (line) => `${line.forwarded ? "via " : ""}${line.brokerId ?? ""}` },
-  { name: "Answered by", kind: "by", cell: outcomeView },
+  { name: "Answered by", kind: "by minor", cell: (line) => h("span", { class: `tag ${isStubbed(line) ? "accent" : "plain"}`, title: line.reason ?? line.servedBy }, answeredBy(line)) },
+  { name: "Error", kind: "by", cell: errorView },
   { name: "ms", kind: "num", cell: (line) => milliseconds(line.tookUs) },
 ];
 
@@ -32,10 +33,9 @@ const COLUMNS = [
 const timeView = (ms) => [clockTime(ms).slice(0, -4), h("span", { class: "ms-part" }, clockTime(ms).slice(-4))];
 
 /** @param {Line} line */
-function outcomeView(line) {
-  const text = line.error ?? (line.failure ? "failed" : line.unmatched ? "unmatched" : answeredBy(line));
-  const kind = line.failure ? "bad" : line.error || line.unmatched ? "warn" : isStubbed(line) ? "accent" : "plain";
-  return h("span", { class: `tag ${kind}`, title: line.reason ?? line.servedBy }, text);
+function errorView(line) {
+  const text = line.error ?? (line.failure ? "failed" : line.unmatched ? "unmatched" : "");
+  return text && h("span", { class: `tag ${line.failure ? "bad" : "warn"}`, title: `${text} ${line.reason ?? ""}` }, inWords(text));
 }
 
 export function requestsPanel() {

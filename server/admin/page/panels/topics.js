@@ -23,8 +23,8 @@ const COLUMNS = [
 
 /** @param {any} row */
 function nameView({ topic, partition, isOpen }) {
-  if (partition) return h("span", { class: "under" }, `${topic.name}-${partition.partition}`);
-  return [h("span", { class: "fold", "aria-hidden": "true" }, isOpen ? "▾" : "▸"), h("b", {}, topic.name),
+  if (partition) return h("span", { class: "under" }, h("span", { class: "note" }, `${topic.name}-`), partition.partition);
+  return [h("span", { class: "fold", "aria-hidden": "true" }, isOpen ? "▾" : "▸"), h("b", { title: topic.name }, topic.name),
     h("span", { class: "note" }, ` ${many(topic.partitions, "partition")}`)];
 }
 
