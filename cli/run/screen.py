@@ -70,13 +70,13 @@ def journal_lines(entries: Iterable[Entry]) -> list[str]:
         key = (text.stream, text.kind)
         count, _ = newest.pop(key, (0, None))
         newest[key] = (count + 1, text)
-    lines = []
+    rows = []
     for count, text in newest.values():
         at = time.strftime("%H:%M:%S", time.localtime(text.at_ms / 1000)) + f".{text.at_ms % 1000:03}"
         what = " ".join(text.what.split()[:2]) if text.kind else text.what
-        times = f"  ×{count}" if count > 1 else ""
-        lines.append(f"{at}  {text.who.partition(',')[0]:<10}  {what:<24}  {text.outcome}{times}")
-    return lines
+        rows.append((at, text.who.partition(",")[0], what, text.outcome + (f"  ×{count}" if count > 1 else "")))
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    return ["  ".join([*map(str.ljust, row, widths), row[3]]) for row in rows]
 
 
 def state_of(broker: BrokerView) -> str:

@@ -209,12 +209,7 @@ def _answer(entry: Exchange) -> str:
         return _refused(entry, error_code) + error_codes.name(error_code) + why
     if not entry.response_frame:
         return f"ok{why}"
-    values = [
-        _field_text(name, value, entry.topic_name)
-        for name, value in significant_fields(entry.shown_response)
-        if type(value) is bool
-    ]
-    return " ".join(["ok", *values[:FIELDS_MAX]]) + why
+    return " ".join(["ok", *list(_true_fields(entry.shown_response))[:FIELDS_MAX]]) + why
 
 
 def _refused(entry: Exchange, error_code: int) -> str:
@@ -226,6 +221,18 @@ def _refused(entry: Exchange, error_code: int) -> str:
         if refused and not all(map(first_error, elements)) and (names := _names(refused)):
             return _shortened(",".join(_text(each, entry.topic_name) for each in names)) + ": "
     return ""
+
+
+def _true_fields(message: Struct) -> Iterator[str]:
+    """Yield the names of what is true in a response, whatever the default: a heartbeat's isFenced has true."""
+    for name in field_names(type(message)):
+        value = getattr(message, name)
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, Struct):
+            yield from _true_fields(value)
+        elif value is True and name not in _NOT_SIGNIFICANT:
+            yield camel(name)
 
 
 def significant_fields(message: Struct) -> Iterator[tuple[str, object]]:

@@ -65,10 +65,10 @@ def test_report_merges_repeated_lines() -> None:
     )
     assert text.splitlines() == [
         "+0.000 s  #1  broker 1, connection 5  BrokerHeartbeat v2 currentMetadataOffset=1  "
-        "→ ok isCaughtUp  after 2 ms  ×3, last at +2.000 s",
+        "→ ok isCaughtUp isFenced  after 2 ms  ×3, last at +2.000 s",
         "+1.500 s  #3  connection 6            closed by the controller:  refused: a frame of negative length -1",
         "+3.000 s  #5  broker 1, connection 5  BrokerHeartbeat v2  → STALE_BROKER_EPOCH  after 2 ms",
-        "+3.100 s  #6  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp  after 2 ms  by stub late  "
+        "+3.100 s  #6  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp isFenced  after 2 ms  by stub late  "
         "×2, last at +3.200 s",
         "+4.000 s  #8  controller              a login or periodic work broke:  ValueError: no",
     ]
