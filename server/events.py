@@ -1,14 +1,14 @@
 """Events of the cluster, each with what caused it: registrations, fencing, topics, elections of controllers, faults.
 
-A controller adds those of the records that it appends, before they are committed, the faults' registry its own. All
-nodes of a quorum share one list, which is bounded; it begins anew with the process.
+A controller adds those of the records that it appends once they are committed, the faults' registry its own. All nodes
+of a quorum share one list, which is bounded; it begins anew with the process.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
@@ -67,9 +67,17 @@ class Events:
 
     def add(self, change: Change, time_ms: int, *why: str) -> None:
         """Add an event, with each part of its cause that is known."""
-        self._last_id += 1
+        self.publish(self.made(change, time_ms, *why))
+
+    def made(self, change: Change, time_ms: int, *why: str) -> Event:
+        """Return an event that is not in the list yet, and has no id."""
         parts = [*why, self.cause() if self.cause is not None else ""]
-        self._ring.append(Event(self._last_id, time_ms, *change, "; ".join(filter(None, parts))))
+        return Event(0, time_ms, *change, "; ".join(filter(None, parts)))
+
+    def publish(self, event: Event) -> None:
+        """Add an event with the next id."""
+        self._last_id += 1
+        self._ring.append(replace(event, id=self._last_id))
 
     def find(self, after_id: int | None, limit: int, broker_id: int | None = None) -> list[Event]:
         """Return the newest, or the oldest after an id, of one broker or of everything; oldest first."""

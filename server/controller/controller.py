@@ -28,7 +28,7 @@ from mockraft.server.controller.settings.configs import static_configs
 from mockraft.server.controller.settings.features import check_supported
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
 from mockraft.server.controller.topics.racks import UsableRacks
-from mockraft.server.events import Change, Events, changes_of
+from mockraft.server.events import Change, Event, Events, changes_of
 from mockraft.wire import error_codes
 from mockraft.wire.directory_ids import draw_uuid
 from mockraft.wire.message import Message
@@ -75,6 +75,7 @@ class Controller:
         """Apply committed records; become active if this node already leads."""
         self.config = config
         self.events = events or Events()
+        self._uncommitted_events: list[tuple[int, Event]] = []
         self.policy_failure = ""
         self.refused_brokers = Repeats(silent_ms=math.inf)
         """The last reason why a broker was refused something (see mockraft.server.apis.refusals)."""
@@ -134,6 +135,7 @@ class Controller:
 
     def committed(self, now_ms: int) -> None:
         """Handle a moved high watermark: a standby applies committed records."""
+        self._publish_events()
         if self.epoch == STANDBY:
             self._apply_log(self.log.high_watermark)
         elif self.log.high_watermark >= self.pending_offset:
@@ -143,6 +145,7 @@ class Controller:
 
     def truncated(self) -> None:
         """Rebuild the image after the log was truncated or restarted at a fetched snapshot."""
+        self._uncommitted_events = [each for each in self._uncommitted_events if each[0] <= self.log.end_offset]
         if self.epoch == STANDBY and self.log.start_offset > self.applied_offset:
             self._load()
 
@@ -171,11 +174,17 @@ class Controller:
             if self.log.high_watermark < end_offset:
                 self.pending_offset = end_offset
             why = result.reason.partition(": ")[2] if result.cause is None else result.cause
-            for change in changes:
-                self.events.add(change, now_ms, "" if why == change.change else why)
+            events = [self.events.made(each, now_ms, "" if why == each.change else why) for each in changes]
+            self._uncommitted_events += [(end_offset, each) for each in events]
+            self._publish_events()
         if result.reason:
             _log.info("%s (%d records up to offset %d)", result.reason, len(records), end_offset - 1)
         return result.response
+
+    def _publish_events(self) -> None:
+        """Publish the events of committed records: an election may take others back."""
+        while self._uncommitted_events and self._uncommitted_events[0][0] <= self.log.high_watermark:
+            self.events.publish(self._uncommitted_events.pop(0)[1])
 
     @property
     def has_to_register(self) -> bool:

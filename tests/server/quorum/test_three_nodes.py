@@ -178,6 +178,8 @@ def test_records_of_an_isolated_leader_vanish(world: Any, heal_first: bool) -> N
     world.until(world.settled, "all to have it")
     assert batches(world, 3000) == batches(world, world.active)
     assert world.responses[number].topics[0].error_code == error_codes.NOT_CONTROLLER
+    events = [each for node in world.nodes.values() for each in node.controller.events.find(None, 100)]
+    assert [each.name for each in events if each.subject == "topic"] == ["kept"]
 
 
 def test_an_active_one_that_resigns_is_followed_by_another(world: Any) -> None:
