@@ -117,11 +117,14 @@ def _join_consumers(
     """Join a group of the consumer protocol: the coordinator assigns, nobody leads."""
     if not request.member_id:
         joining = joining._replace(member_id=group.draw_member_id())
-    classic_members.check_join(group, joining)
     needs_id = ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None
-    if needs_id and not request.member_id:
-        return _join_refused(error_codes.MEMBER_ID_REQUIRED, joining.member_id, ctx.api_version)
-    joined, waiting = classic_members.join(group, joining, ctx.now_ms, is_new=not request.member_id)
+    try:
+        classic_members.check_join(group, joining)
+        if needs_id and not request.member_id:
+            return _join_refused(error_codes.MEMBER_ID_REQUIRED, joining.member_id, ctx.api_version)
+        joined, waiting = classic_members.join(group, joining, ctx.now_ms, is_new=not request.member_id)
+    except ApiError as refused:  # Kafka throws here, and its answer has no member id
+        return JoinGroupResponse(error_code=refused.error_code, protocol_name="")
     response = JoinGroupResponse(
         generation_id=joined.epoch, protocol_type=CONSUMER, protocol_name=joined.protocol, member_id=joined.member_id
     )

@@ -239,7 +239,7 @@ def _subscription(metadata: bytes) -> ConsumerProtocolSubscription:
     try:
         return ConsumerProtocolSubscription.read_from(metadata, version, _VERSION_SIZE)[0]
     except WireError:
-        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR) from None
+        raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL) from None
 
 
 def _read(assignment: bytes, image: ClusterImage) -> Assignment:

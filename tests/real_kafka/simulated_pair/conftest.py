@@ -155,7 +155,7 @@ def difference(ours: Any, theirs: Any, place: str = "") -> list[str]:
         if 0 < len(only_ours) == len(only_theirs):
             pairs = zip(only_ours, only_theirs, strict=True)
             return [line for one, other in pairs for line in difference(one, other, f"{place}[{one!s:.60}]")]
-        if len(ours) == len(theirs) and not only_ours:
+        if len(ours) == len(theirs) and not only_ours and not only_theirs:
             return []
         return [f"{place}: only ours {only_ours!s:.2000}, only theirs {only_theirs!s:.2000}"]
     return [] if ours == theirs else [f"{place}: {ours!r} is not {theirs!r}"]

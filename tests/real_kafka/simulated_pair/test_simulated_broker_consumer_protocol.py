@@ -52,6 +52,7 @@ STEPS = [
     "; join x; sync x 3; a 3; a -1; beat x 4; beat x 3",
     "a 0 t=both; join x 3; join x 5; join x 5; beat x 2; sync x 3; a 2 o=both:0,1; a 2 o=both:0; beat x 3; join x 5"
     "; sync x 3; commit x 3; leave x; a 3; a 4 o=both:0; join a; leave a; join z 3",
+    "a 0 t=both; join x 3 0; join y 3 1; join z 3 2; join w 5 0; join w 5 0; join v 3 7; a 2",
     "commit - -1; fetch - -1; a 0 t=both; fetch - -1; a -1; join x; beat x 1; leave x; a 0 t=both",
 ]
 """Members that come and go, each text for a group of its own; see `Members`. `t` are topics, `o` what it owns."""
@@ -158,8 +159,8 @@ class Members:
     async def do_delete(self) -> None:
         self.answers.append(("delete", await self._ask(DeleteGroupsRequest(groups_names=[self._group_id]), 2)))
 
-    async def do_join(self, name: str, version: str = "3") -> None:
-        metadata = bytes(2) + ConsumerProtocolSubscription(topics=["both"]).write(0)
+    async def do_join(self, name: str, version: str = "3", metadata_size: str = "1000") -> None:
+        metadata = (bytes(2) + ConsumerProtocolSubscription(topics=["both"]).write(0))[: int(metadata_size)]
         request = JoinGroupRequest(
             group_id=self._group_id,
             member_id=self._ids.get(name, ""),
