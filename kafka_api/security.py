@@ -66,11 +66,24 @@ class ServerSecurity:
             raise ValueError(f"security_protocol={protocol} needs sasl_enabled_mechanisms: {', '.join(MECHANISMS)}")
         if uses_tls(protocol):
             _check_files(self)
-        if self.client_security is not None and self.client_security.protocol != protocol:
-            about = f"it is for {self.client_security.protocol}, and the listener has security_protocol={protocol}"
-            raise ValueError(f"client_security: {about}")
+        if self.client_security is not None:
+            self.check_client("client_security", self.client_security)
         if "" in self.plain_users or "" in self.plain_users.values():
             raise ValueError("plain_users: neither a name nor a password may be empty")
+
+    def check_client(self, name: str, client: ClientSecurity | None) -> None:
+        """Raise ValueError if no client with these settings, of the option `name`, can connect to the listener."""
+        protocol = "PLAINTEXT" if client is None else client.protocol
+        if protocol != self.security_protocol:
+            has = f"and the listener has security_protocol={self.security_protocol}"
+            raise ValueError(f"{name}: it is for {protocol}, {has}")
+        if client is None:
+            return
+        if client.login is not None and client.login.mechanism not in self.sasl_enabled_mechanisms:
+            has = f"and the listener has sasl_enabled_mechanisms={','.join(self.sasl_enabled_mechanisms)}"
+            raise ValueError(f"{name}: it logs in with {client.login.mechanism}, {has}")
+        if uses_tls(protocol) and self.ssl_client_auth == "required" and client.keystore_file is None:
+            raise ValueError(f"{name}: it has no keystore_file, and the listener has ssl_client_auth=required")
 
 
 def _check_files(security: ServerSecurity) -> None:

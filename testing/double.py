@@ -199,6 +199,7 @@ class StartedDouble(Double, abc.ABC):
                 f"security_protocol={protocol}: simulated brokers have to log in, and there is no user: {how}"
             )
         own = {**self.started.security, **own}
+        self._config.listener_security.check_client("security", own.get("security"))
         own.setdefault("messages", self.messages)
         return SimulatedBroker.configured(self.bootstrap, self.cluster_id, broker_id, **own)
 

@@ -60,6 +60,15 @@ async def test_a_broker_that_cannot_log_in_is_not_waited_for(tmp_path: Path) -> 
         await _start(brokers=1, **{**security.controller_options, "plain_users": {}})
     with pytest.raises(ValueError, match="client_security: it is for PLAINTEXT"):
         Controller(**security.controller_options, client_security=ClientSecurity())
+    other = ClientSecurity("SASL_SSL", ca, login=SaslLogin("SCRAM-SHA-256", "broker", "broker-secret"))
+    with pytest.raises(ValueError, match=r"it logs in with SCRAM-SHA-256, .* sasl_enabled_mechanisms=PLAIN"):
+        Controller(**security.controller_options, client_security=other)
+    with pytest.raises(ValueError, match=r"security: it is for PLAINTEXT, .* security_protocol=SASL_SSL"):
+        async with Controller(**security.controller_options) as controller:
+            await controller.start_broker(1, security=None)
+    required = {**security.controller_options, "ssl_client_auth": "required"}
+    with pytest.raises(ValueError, match=r"it has no keystore_file, .* ssl_client_auth=required"):
+        Controller(**required, client_security=rows["certificate verify failed"])
 
 
 async def test_where_one_side_alone_has_tls_the_client_asks_about_it(tmp_path: Path) -> None:
