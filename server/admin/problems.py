@@ -10,6 +10,7 @@ from http import HTTPStatus
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from mockraft.server.controller.log.data_dir import StorageError
 from mockraft.server.running import NothingRunsError
 from mockraft.wire.names import did_you_mean
 from pydantic import BaseModel, ConfigDict, Field
@@ -132,7 +133,7 @@ REFUSALS = {
     413: "The body is too long.",
     415: "The content type of the body is not supported.",
     422: "A field is invalid: `errors` names it.",
-    503: "Every node of the quorum is killed, or, of /v1/health, nothing can be committed now.",
+    503: "Every node of the quorum is killed, or nothing can be committed or written now.",
 }
 """Statuses of refused requests, of every operation."""
 
@@ -156,7 +157,8 @@ def answer_problems(app: FastAPI) -> None:
         return problem_response(422, f"{first.pointer or first.parameter}: {first.detail}{more}", errors)
 
     @app.exception_handler(NothingRunsError)
-    async def nothing_runs(_: Request, error: NothingRunsError) -> JSONResponse:
+    @app.exception_handler(StorageError)
+    async def unavailable(_: Request, error: NothingRunsError | StorageError) -> JSONResponse:
         return problem_response(503, str(error))
 
     @app.exception_handler(Exception)

@@ -211,11 +211,14 @@ class Raft(QuorumState):
         leading = self.leading
         assert leading is not None
         check_ms = leading.check_quorum_ms() if self.automatic else None
-        if self.resign_requested or (check_ms is not None and now_ms >= check_ms):
+        has_others = bool(leading.voters.keys() - {self.config.node_id})
+        # Kafka's process ends when its log fails; here others may share the process, which then goes on.
+        is_broken = has_others and self.log.failure is not None
+        if self.resign_requested or is_broken or (check_ms is not None and now_ms >= check_ms):
             self.to_resigned(now_ms)
             return
         voter_changes.expire(self, now_ms)
-        if leading.voters.keys() - {self.config.node_id}:
+        if has_others:
             if now_ms >= leading.begin_quorum_ms:
                 targets = leading.begin_quorum_targets(now_ms)
                 self._send_to_voters(

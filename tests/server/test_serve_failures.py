@@ -6,13 +6,14 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from mockraft import Controller
@@ -26,7 +27,7 @@ from ..configs import BROKER, SET, change_configs
 from ..rows import each_row
 from ..topics import ask
 
-READY = r"mockraft ready bootstrap=(\S+) cluster_id=\S+ node_id=3000 admin=(\S+) .*\n"
+READY = r"mockraft ready bootstrap=(\S+) cluster_id=\S+ node_id=\S+ admin=(\S+) .*\n"
 FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
 
@@ -46,11 +47,15 @@ class Served(NamedTuple):
         _, hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, hard))
 
+    def ask(self, path: str, method: str = "GET") -> Any:
+        request = urllib.request.Request(self.admin + path, method=method)
+        with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+            return json.load(answer)
+
     def health(self) -> tuple[int, str]:
         """Status and detail of /v1/health."""
         try:
-            with urllib.request.urlopen(f"{self.admin}/v1/health", timeout=DEADLINE_S) as answer:
-                return answer.status, json.load(answer)["status"]
+            return 200, self.ask("/v1/health")["status"]
         except urllib.error.HTTPError as refusal:
             with refusal:
                 return refusal.code, json.load(refusal)["detail"]
@@ -84,6 +89,19 @@ def test_a_full_disk_ends_it_with_its_own_exit_code_and_one_reason(
     assert invoke("health", "--bootstrap", again.bootstrap).exit_code == 0
 
 
+def test_a_quorum_goes_on_without_its_leaders_directory_and_ends_without_all(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    served = serve("--controllers", "3", "--admin-port", "0")
+    first = served.ask("/v1/health")["leaderId"]
+    shutil.rmtree(tmp_path / "data" / f"controller-{first}")
+    wait_until(lambda: served.ask("/v1/health")["leaderId"] not in (None, first), DEADLINE_S, "another leader")
+    shutil.rmtree(tmp_path / "data")
+    _, errors = served.process.communicate(timeout=DEADLINE_S)
+    assert served.process.returncode == 5
+    assert re.search(rf"mockraft serve: node 3000: .*{FIRST_SEGMENT}: is lost: No such file", errors)
+
+
 async def test_told_to_stay_it_is_down_until_a_write_succeeds(serve: Callable[..., Served], tmp_path: Path) -> None:
     served = serve("--stay-after-failure", "--admin-port", "0")
     assert served.health() == (200, "up")
@@ -97,6 +115,10 @@ async def test_told_to_stay_it_is_down_until_a_write_succeeds(serve: Callable[..
     assert served.process.poll() is None
     served.empty_disk()
     wait_until(lambda: served.health() == (200, "up"), DEADLINE_S, "a healthy controller")
+    shutil.rmtree(tmp_path / "data")
+    with pytest.raises(urllib.error.HTTPError, match="503"):
+        served.ask("/v1/snapshots", method="POST")
+    assert "is lost: No such file" in served.health()[1]
 
 
 def _error_line(process: subprocess.Popen[str]) -> str:

@@ -28,15 +28,15 @@ _LOGGER = logging.getLogger(__name__)
 class LogFiles:
     """The open `data_dir` of a controller; `path` is the partition's. `election` is read from quorum-state.
 
-    `failure` is the reason why a file could not be written, None again after a successful append. It is the first one
-    that stops writes: leader-epoch-checkpoint, which is harmless, may fail before and after it on a full disk.
+    `write_failure` is the reason why a file could not be written, None again after a successful append. It is the first
+    one that stops writes: leader-epoch-checkpoint, which is harmless, may fail before and after it on a full disk.
     """
 
     def __init__(self, config: ControllerConfig, rng: random.Random) -> None:
         """Open and lock `config.data_dir`. DataDirError when it cannot be used."""
         assert config.data_dir is not None
         self._config = config
-        self.failure: str | None = None
+        self.write_failure: str | None = None
         self._writes_stopped = False
         self.data_dir = DataDir(
             config.data_dir, config.cluster_id, config.node_id, rng, directory_id=config.initial_directory_id
@@ -59,17 +59,23 @@ class LogFiles:
                 " with an empty data dir and fresh brokers"
             )
 
+    @property
+    def failure(self) -> str | None:
+        """Why the log cannot be written: the last write failed, or the files are not there any more."""
+        return self.write_failure or self.storage.loss()
+
     @contextmanager
     def writing(self, *, stops_writes: bool = True) -> Iterator[None]:
-        """Keep the reason of a failed write as `failure`, and log it once. StorageError for any OSError."""
+        """Keep the reason of a failed write, and log it once. StorageError for any OSError, and without our files."""
         try:
+            self._check()
             yield
         except (OSError, StorageError) as error:
             message = error.message if isinstance(error, StorageError) else None
             message = message or f"{self.path}: cannot be written: {error}"
-            if self.failure is None or (stops_writes and not self._writes_stopped):
+            if self.write_failure is None or (stops_writes and not self._writes_stopped):
                 _LOGGER.error("%s", message)
-                self.failure, self._writes_stopped = message, stops_writes
+                self.write_failure, self._writes_stopped = message, stops_writes
             raise StorageError(message) from error
 
     def append(self, data: bytes, base_offset: int) -> None:
@@ -94,9 +100,9 @@ class LogFiles:
         """Write leader-epoch-checkpoint. It repeats what the log has: if this fails, the next append does it again."""
         with suppress(StorageError), self.writing(stops_writes=False):
             self.data_dir.write_leader_epochs(epochs)
-            if self.failure is not None:
+            if self.write_failure is not None:
                 _LOGGER.info("%s: can be written again", self.path)
-            self.failure, self._writes_stopped = None, False
+            self.write_failure, self._writes_stopped = None, False
 
     def check_not_shorter(self, start_offset: int, end_offset: int) -> None:
         """Raise DataDirError if the log is known to have been longer than `end_offset`."""
@@ -142,7 +148,8 @@ class LogFiles:
             raise
 
     def store_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Generator[None, None, Snapshot]:
-        """Write a snapshot's file, with a pause at each empty one of `batches`. OSError when it cannot be written."""
+        """Write a snapshot's file, with a pause at each empty one of `batches`. OSError, StorageError."""
+        self._check()
         path = self.path / snapshot_id.file_name
         try:
             yield from replace_file_in_steps(path, batches, snapshot.PARTIAL_SUFFIX.removeprefix(snapshot.SUFFIX))
@@ -198,6 +205,11 @@ class LogFiles:
         except OSError as error:
             _LOGGER.error("%s: cannot be flushed: %s", self.path, error)
         self.data_dir.close()
+
+    def _check(self) -> None:
+        """Raise StorageError if the directory is not the one that was opened, so that nothing is written there."""
+        if (reason := self.storage.loss()) is not None:
+            raise StorageError(reason)
 
 
 def _is_feature(at: RecordAt) -> bool:

@@ -107,7 +107,7 @@ class MetadataLog:
 
     @property
     def failure(self) -> str | None:
-        """Reason why a file could not be written; None again after a successful append."""
+        """Reason why files cannot be written, or were taken away; None again after a successful append."""
         return None if self._files is None else self._files.failure
 
     @property
@@ -337,12 +337,18 @@ class MetadataLog:
     def write_snapshot(self, records: Iterable[RecordAt], now_ms: int) -> SnapshotId | None:
         """Write a snapshot of the image (`records`) as of the end of the log, then apply retention.
 
-        None when there is nothing new, or on a write error (logged; due again after a minute).
+        None when there is nothing new. StorageError when it cannot be written; it is due again after a minute.
         """
-        return completed(self.snapshot_in_steps(records, now_ms))
+        return completed(self._snapshot_in_steps(records, now_ms))
 
-    def snapshot_in_steps(self, records: Iterable[RecordAt], now_ms: int) -> Generator[None, None, SnapshotId | None]:
-        """Do as `write_snapshot`, with pauses in which the log may change; None also if there is a newer one then."""
+    def snapshot_in_steps(self, records: Iterable[RecordAt], now_ms: int) -> Generator[None, None, None]:
+        """Do as `write_snapshot`, with pauses in which the log may change; only log that it cannot be written."""
+        try:
+            yield from self._snapshot_in_steps(records, now_ms)
+        except StorageError as error:
+            _LOGGER.error("%s", error)
+
+    def _snapshot_in_steps(self, records: Iterable[RecordAt], now_ms: int) -> Generator[None, None, SnapshotId | None]:
         snapshot_id, bytes_mark = SnapshotId(self.end_offset, self.last_epoch), self._batches.appended_bytes
         if self.find_snapshot(snapshot_id) is not None:
             return None
@@ -359,10 +365,9 @@ class MetadataLog:
             written = yield from store(snapshot_id, batches)
             if self._files is not None:
                 self._files.begin_segment_after(written, self.end_offset)
-        except OSError as error:
-            _LOGGER.error("snapshot %s cannot be written: %s", snapshot_id.file_name, error)
+        except (OSError, StorageError) as error:
             self._snapshot_time_ms = now_ms + _SNAPSHOT_RETRY_MS
-            return None
+            raise StorageError(f"snapshot {snapshot_id.file_name} cannot be written: {error}") from error
         if self.snapshots and self.snapshots[-1].id >= snapshot_id:
             written.delete()
             return None
@@ -385,7 +390,7 @@ class MetadataLog:
         if self._files is not None:
             self._files.append(data, base_offset)
         begins_epoch = self._batches.add(data, base_offset, count, self.leader_epoch)
-        if begins_epoch or self.failure is not None:
+        if begins_epoch or (self._files is not None and self._files.write_failure is not None):
             self._save_epochs()
         self._last_timestamp_ms = now_ms
         if self.commits_alone:

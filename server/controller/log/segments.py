@@ -56,6 +56,9 @@ class LogStorage:
         self._fsync = fsync
         self._file = -1
         self._size = 0
+        self._opened: tuple[int, int] = (0, 0)
+        self._sizes: dict[int, int] = {}
+        """Those of the segments before the last one."""
         self._failure: str | None = None
 
     @property
@@ -100,6 +103,8 @@ class LogStorage:
         """Write one batch. StorageError on failure: the file is then as it was before."""
         if self._failure is not None:
             raise StorageError(self._failure)
+        if (reason := self._loss(self.segments[-1])) is not None:
+            raise StorageError(f"{reason}; the records were refused")
         try:
             if self._size and self._size + len(data) > self._segment_bytes_max:
                 self._create(base_offset)
@@ -110,6 +115,17 @@ class LogStorage:
             self._undo(message)
             raise StorageError(message) from error
         self._size += len(data)
+
+    def loss(self) -> str | None:
+        """Return why the next start would not find the log as it is, or could not write to it; None if it would.
+
+        A file that is open takes appends after it was deleted or moved, too.
+        """
+        if self._file < 0:
+            return None
+        reason = next(filter(None, map(self._loss, self.segments)), None)
+        paths = (self.path, self._segment_path(self.segments[-1]))
+        return reason or next((f"{path}: is read-only now" for path in paths if not os.access(path, os.W_OK)), None)
 
     def roll(self, base_offset: int) -> None:
         """Begin a new segment, unless the current one is empty. OSError when it cannot be created."""
@@ -175,6 +191,7 @@ class LogStorage:
     def _read_segment(self, base_offset: int, following: int | None, found: list[StoredBatch]) -> None:
         """Append the batches of a segment to `found`; `following` is the base offset of the one after it."""
         path = self._segment_path(base_offset)
+        self._sizes[base_offset] = path.stat().st_size
         if reason := limits.refusal(offset=base_offset):
             raise DataDirError(f"{path}: {reason}")
         expected, epoch = base_offset, found[-1].header.leader_epoch if found else 0
@@ -195,6 +212,19 @@ class LogStorage:
         if following not in (None, expected):
             raise _UnconnectedError(f"{path}: ends at {expected}, but the segment after it begins at {following}")
 
+    def _loss(self, base_offset: int) -> str | None:
+        """Return what happened to a segment's file, None if it is there as it was written."""
+        path = self._segment_path(base_offset)
+        is_last = base_offset == self.segments[-1]
+        size = self._size if is_last else self._sizes[base_offset]
+        try:
+            found = os.stat(path)
+        except OSError as error:
+            return f"{path}: is lost: {error.strerror}"
+        if is_last and (found.st_dev, found.st_ino) != self._opened:
+            return f"{path}: is lost: another file has its name"
+        return None if found.st_size == size else f"{path}: has {found.st_size} bytes, but {size} were written"
+
     def _segment_path(self, base_offset: int) -> Path:
         return self.path / f"{base_offset:020d}.log"
 
@@ -209,13 +239,18 @@ class LogStorage:
             os.close(created)
             path.unlink()
             raise
+        if self._file >= 0:
+            self._sizes[self.segments[-1]] = self._size
         self._release()
-        self._file, self._size = created, 0
+        self._use(created)
         self.segments.append(base_offset)
 
     def _open(self, base_offset: int) -> None:
-        self._file = os.open(self._segment_path(base_offset), os.O_RDWR | os.O_CLOEXEC)
-        self._size = os.lseek(self._file, 0, os.SEEK_END)
+        self._use(os.open(self._segment_path(base_offset), os.O_RDWR | os.O_CLOEXEC))
+
+    def _use(self, file: int) -> None:
+        found = os.fstat(file)
+        self._file, self._size, self._opened = file, found.st_size, (found.st_dev, found.st_ino)
 
     def _write(self, data: bytes) -> None:
         written = os.pwrite(self._file, data, self._size)

@@ -1,6 +1,8 @@
-"""A log whose files cannot be written: what is refused, and the reason that it reports."""
+"""A log whose files cannot be written, or were taken away: what is refused, and the reason that it reports."""
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,10 @@ from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.voter_set import ElectionState
 
+from ....rows import each_row
 from .conftest import FIRST_SEGMENT, Open, crashed, full_disk, started_in, topic, topics_among
+
+SECOND_SEGMENT = "__cluster_metadata-0/00000000000000000012.log"
 
 
 def test_a_full_disk_refuses_the_write_and_keeps_the_log(
@@ -81,6 +86,43 @@ def test_the_failure_is_the_segment_that_stops_writes_not_the_harmless_checkpoin
     assert log.failure is None
 
 
+def _replace(data_dir: Path) -> None:
+    data_dir.rename(data_dir.with_name("moved"))
+    shutil.copytree(data_dir.with_name("moved"), data_dir)
+
+
+@each_row(
+    ("take_away", "reason"),
+    [
+        (shutil.rmtree, f"{FIRST_SEGMENT}: is lost: No such file"),
+        (_replace, f"{SECOND_SEGMENT}: is lost: another file has its name"),
+        (lambda data_dir: (data_dir / FIRST_SEGMENT).unlink(), f"{FIRST_SEGMENT}: is lost: No such file"),
+        (lambda data_dir: os.truncate(data_dir / FIRST_SEGMENT, 9), f"{FIRST_SEGMENT}: has 9 bytes, but "),
+        (lambda data_dir: os.truncate(data_dir / SECOND_SEGMENT, 9), f"{SECOND_SEGMENT}: has 9 bytes, but "),
+    ],
+)
+def test_a_log_whose_files_were_taken_away_is_not_written(
+    tmp_path: Path, take_away: Callable[[Path], None], reason: str
+) -> None:
+    log = started_in(tmp_path / "data")
+    assert log.write_snapshot([], 3000) is not None
+    log.append([topic(1)], 4000)
+    assert log.failure is None
+    take_away(tmp_path / "data")
+    left = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert reason in str(log.failure)
+    writes: list[Callable[[], object]] = [
+        lambda: log.write_snapshot([], 5000),
+        lambda: log.save_election(ElectionState(7, None)),
+    ]
+    if FIRST_SEGMENT not in reason or take_away is shutil.rmtree:
+        writes.append(lambda: log.append([topic(2)], 6000))
+    for write in writes:
+        with pytest.raises(StorageError, match=r"is lost|were written"):
+            write()
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == left
+
+
 @pytest.mark.parametrize(("module", "call"), [(os, "pwrite"), (data_dir, "replace_file")], ids=["log", "quorum-state"])
 def test_a_full_disk_at_the_start_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: object, call: str
@@ -94,15 +136,15 @@ def test_a_full_disk_at_the_start_is_a_clear_error(
 
 
 def test_snapshot_that_cannot_be_written_is_retried_later(
-    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = reopen(metadata_log_max_record_bytes_between_snapshots=1)
     log.append([topic(1)], 2000)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full_disk)
-        assert log.write_snapshot([topic(1)], 3000) is None
-    assert "cannot be written: [Errno 28] No space left" in caplog.text
+        with pytest.raises(StorageError, match="cannot be written: \\[Errno 28\\] No space left"):
+            log.write_snapshot([topic(1)], 3000)
     assert not list(tmp_path.rglob("*.checkpoint*"))
     assert log.snapshot_due(3000) is None
     assert log.snapshot_due(63_000) is not None
