@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import traceback
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -56,6 +57,8 @@ BURST_BYTES_MAX = 4_096
 """Maximum requests, and bytes with their responses, in one step; a larger request is answered alone, in its turn."""
 DEAR_US = 1_000
 """Time of answers that ends a burst. An API whose answers took longer lately is dear."""
+RETRIES_US = 5_000
+"""Time after which parked requests that may be answered wait for the next tick."""
 _LATELY = 0.25
 """Share of the last answer in what an API costs lately."""
 
@@ -124,6 +127,8 @@ class Listener(Generic[ApiT, ContextT]):
         self._deadlines = Deadlines(self._parked)
         self._seen: object = None
         """The position at which parked requests were last tried."""
+        self._to_retry: deque[Connection] = deque()
+        """Those that are still to be tried."""
         self._costs_us: dict[int, float] = {}
         """What an answer of each API costs lately; below DEAR_US only the first one and longer ones are counted."""
         self._dear: set[int] = set()
@@ -270,7 +275,7 @@ class Listener(Generic[ApiT, ContextT]):
 
     def next_tick_ms(self, now_ms: int) -> int:
         """Return the latest time at which `tick` must be called, in milliseconds since the epoch."""
-        return min(self._deadlines.next_ms(), self._logins.next_due_ms())
+        return now_ms if self._to_retry else min(self._deadlines.next_ms(), self._logins.next_due_ms())
 
     def _limit_received_bytes(self, connection: Connection, now_ms: int, effects: Effects) -> None:
         limit = self._logins.received_bytes_max(connection.connection_id)
@@ -512,15 +517,26 @@ class Listener(Generic[ApiT, ContextT]):
         return took_us
 
     def _retry_parked(self, now_ms: int, effects: Effects) -> None:
-        """Retry parked requests after a change; answering them may change more."""
+        """Retry parked requests after a change, for a while; answering them may change more."""
+        end_us = 0
         while self._parked:
-            position = self.position()
-            if position == self._seen:
-                return
-            self._seen = position
-            for connection in list(self._parked.values()):
+            if not self._to_retry:
+                position = self.position()
+                if position == self._seen:
+                    return
+                self._seen = position
+                self._to_retry.extend(self._parked.values())
+            end_us = end_us or self._now_us() + RETRIES_US
+            while self._to_retry:
+                connection = self._to_retry.popleft()
                 if connection.parked is not None:
                     self._retry(connection.parked, now_ms, False, effects)
+                if self._now_us() > end_us:
+                    return
+        self._to_retry.clear()
+
+    def _now_us(self) -> int:
+        return 0 if self.now_us is None else self.now_us()
 
     def _retry(self, request: PendingRequest[ApiT, ContextT], now_ms: int, expired: bool, effects: Effects) -> None:
         connection, parked = request.connection, request.parked

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import sys
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from mockraft.wire import api_keys, messages
 from mockraft.wire.errors import UnsupportedVersionError, WireError
+from mockraft.wire.message import field_names
 from mockraft.wire.messages.request_header import RequestHeader
 
 if TYPE_CHECKING:
@@ -133,6 +134,10 @@ class FrameReader:
         return length
 
 
+OUTER_SHARE: Final = 4
+"""The outer arrays of a request may have a fourth of its elements: each has an answer of its own, as topics have."""
+
+
 class TooManyElementsError(WireError):
     """A request has more elements than the server allows."""
 
@@ -209,21 +214,27 @@ def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
 
 
 def read_request_body(request: Request, request_class: type[M], elements_max: int) -> M:
-    """Read the body of a request that has at most so many elements.
+    """Read the body of a request that has at most so many elements, a quarter of them in its outer arrays.
 
     Raises TooManyElementsError for more, before they are made, and WireError for malformed bytes.
     """
     frame, version, offset = request.frame, request.api_version, request.body_offset
-    if len(frame) <= elements_max:  # an element takes at least one byte
+    outer_max = -(-elements_max // OUTER_SHARE)
+    if len(frame) <= outer_max:  # an element takes at least one byte
         return request_class.read_from(frame, version, offset)[0]
     budget = ElementBudget(elements_max)
+    about = f"{request_class.__name__} of client {request.client_id!r} has more than"
     try:
-        return request_class.read_from(frame, version, offset, budget.spend)[0]
+        body = request_class.read_from(frame, version, offset, budget.spend)[0]
     except WireError as wrong:
         if not budget.is_exceeded:
             raise
-        about = f"{request_class.__name__} of client {request.client_id!r} has more than {elements_max} elements"
-        raise TooManyElementsError(f"{about}, request_elements_max={elements_max}") from wrong
+        raise TooManyElementsError(f"{about} {elements_max} elements, request_elements_max={elements_max}") from wrong
+    fields = (getattr(body, name) for name in field_names(request_class))
+    if sum(len(value) for value in fields if isinstance(value, list)) > outer_max:
+        limit = f"request_elements_max={elements_max}"
+        raise TooManyElementsError(f"{about} {outer_max} elements in its outer arrays, a quarter of {limit}")
+    return body
 
 
 def version_for(request: type[Message] | Message, offered: Mapping[int, tuple[int, int]]) -> int:

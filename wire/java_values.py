@@ -122,7 +122,7 @@ def hash_code(text: str) -> int:
 def _hash(text: str) -> int:
     """Java's String.hashCode as an unsigned 32-bit number."""
     # A request may have megabytes of names: the sum s[0]·31ⁿ⁻¹ + … + s[n-1] is computed without a loop in Python.
-    units = memoryview(text.encode(_UTF16, "surrogatepass")).cast("H")
+    units = text.encode() if text.isascii() else memoryview(text.encode(_UTF16, "surrogatepass")).cast("H")
     total: int = sum(map(mul, reversed(units), _powers_of_31(len(units).bit_length())))
     return total & 0xFFFFFFFF
 

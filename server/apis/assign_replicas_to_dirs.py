@@ -15,10 +15,4 @@ def handle(
     return controller.commit(assign_replicas_to_dirs(controller, request), ctx.now_ms)
 
 
-API = Api(
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
-    handle,
-    operation=AclOperation.CLUSTER_ACTION,
-    is_bulk=True,
-)
+API = Api(AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, handle, operation=AclOperation.CLUSTER_ACTION)

@@ -14,8 +14,9 @@ import pytest
 from mockraft.brokers.apis.registry import APIS as BROKER_APIS
 from mockraft.kafka.child_process import free_port
 from mockraft.kafka.mockraft_process import MockraftController
+from mockraft.kafka_api.api import Parked
 from mockraft.kafka_api.effects import NEW, AwaitSent, PauseReading, Share
-from mockraft.kafka_api.listener import BURST_BYTES_MAX, DEAR_US
+from mockraft.kafka_api.listener import BURST_BYTES_MAX, DEAR_US, RETRIES_US
 from mockraft.kafka_api.turns import UNREAD_BYTES_MAX, Turns
 from mockraft.kafka_configs import config_responses
 from mockraft.server.admin.app import create_app
@@ -26,19 +27,20 @@ from mockraft.server.stubs.script import Script
 from mockraft.wire import api_keys
 from mockraft.wire.connection import (
     HEADER_TAGS_MAX,
+    OUTER_SHARE,
     TooManyElementsError,
     parse_request,
     read_request_body,
     write_request,
 )
 from mockraft.wire.errors import WireError
-from mockraft.wire.messages import assign_replicas_to_dirs_request as assign
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -89,7 +91,8 @@ def body_of(filling: Filling, elements: int, elements_max: int) -> Any:
 def test_every_array_counts(filling: Filling) -> None:
     # A nested array has INNER elements in each outer one, and so fewer altogether than allowed.
     elements = ELEMENTS * (20 if filling.is_nested else 1)
-    assert body_of(filling, elements, elements + 1)  # a tagged array takes one for its tag
+    # A tagged array takes one for its tag.
+    assert body_of(filling, elements, OUTER_SHARE * (elements + 1))
     with pytest.raises(TooManyElementsError, match=f"client 'attacker' has more than {elements // 2} elements"):
         body_of(filling, elements, elements // 2)
 
@@ -101,6 +104,14 @@ def test_the_limit_is_exact_and_a_request_at_it_is_read() -> None:
     assert read_request_body(request, CreateTopicsRequest, 401).topics == [topic]
     with pytest.raises(TooManyElementsError, match="request_elements_max=400"):
         read_request_body(request, CreateTopicsRequest, 400)
+
+
+def test_outer_arrays_have_a_share_of_the_limit() -> None:
+    message = DeleteTopicsRequest(topic_names=["a"] * 101)
+    request = parse_request(write_request(message, 1, 1, "c")[4:])
+    assert read_request_body(request, DeleteTopicsRequest, OUTER_SHARE * 101) == message
+    with pytest.raises(TooManyElementsError, match="more than 100 elements in its outer arrays"):
+        read_request_body(request, DeleteTopicsRequest, OUTER_SHARE * 100)
 
 
 def test_a_request_header_with_many_tagged_fields_is_refused() -> None:
@@ -141,20 +152,6 @@ def test_alter_partition_of_65_000_partitions_is_read_by_default() -> None:
     request = parse_request(write_request(message, 3, 1, "b")[4:])
     limit = APIS[message.api_key].elements_max(ControllerConfig())
     assert len(read_request_body(request, AlterPartitionRequest, limit).topics[0].partitions) == 65_000
-
-
-def test_assign_replicas_to_dirs_of_100_000_partitions_is_read_by_default() -> None:
-    topics = [
-        assign.TopicData(
-            topic_id=n.to_bytes(16), partitions=[assign.PartitionData(partition_index=m) for m in range(100)]
-        )
-        for n in range(1_000)
-    ]
-    message = assign.AssignReplicasToDirsRequest(directories=[assign.DirectoryData(id=bytes(16), topics=topics)])
-    request = parse_request(write_request(message, 0, 1, "b")[4:])
-    limit = APIS[message.api_key].elements_max(ControllerConfig())
-    (directory,) = read_request_body(request, assign.AssignReplicasToDirsRequest, limit).directories
-    assert sum(len(topic.partitions) for topic in directory.topics) == 100_000
 
 
 def test_a_long_request_waits_for_its_turn_and_a_short_one_does_not(rig: Any) -> None:
@@ -285,6 +282,30 @@ def test_an_api_is_dear_while_its_answers_take_long(make_rig: Any) -> None:
     assert shares == [True] * 9, "answers become cheaper"
 
 
+def test_parked_requests_are_retried_in_slices(make_rig: Any) -> None:
+    def handle(request: Any, ctx: Any, controller: Any) -> Any:
+        def retry(now_ms: int, expired: bool) -> Any:
+            rig.us += RETRIES_US + 1
+            return AllocateProducerIdsResponse() if position else None
+
+        return Parked(rig.now_ms + 60_000, retry) if request.broker_id else AllocateProducerIdsResponse()
+
+    rig = make_rig(allocation_api(handle))
+    rig.us, position = 0, 0
+    rig.node.now_us, rig.node.position = lambda: rig.us, lambda: position
+    parked = [rig.connect() for _ in range(3)]
+    for each in parked:
+        rig.send(each, rig.frame(AllocateProducerIdsRequest(broker_id=1), 0))
+    position = 1
+    other = rig.connect()
+    rig.send(other, rig.frame(AllocateProducerIdsRequest(broker_id=0), 0))
+    answered = [len(rig.sends(each)) for each in (*parked, other)]
+    while rig.node.next_tick_ms(rig.now_ms) <= rig.now_ms:
+        rig.effects = rig.node.tick(rig.now_ms)
+        answered += [len(rig.sends(each)) for each in parked]
+    assert answered == [1, 1, 0, 1, 0, 0, 1], "one while it is answered, one after it, one in the tick"
+
+
 def test_the_share_of_a_late_request_is_its_api_and_client(rig: Any) -> None:
     connection = rig.connect()
     rig.controller.image.cluster.brokers[1] = SimpleNamespace(broker_epoch=7)
@@ -325,12 +346,12 @@ def test_what_follows_a_bad_length_is_dropped(rig: Any) -> None:
 
 
 def test_a_resource_named_often_is_refused_beyond_the_limit(make_rig: Any, make_controller: Any) -> None:
-    controller = make_controller(ControllerConfig(request_elements_max=100))
+    controller = make_controller(ControllerConfig(request_elements_max=200))
     rig = make_rig(*APIS.values(), controller=controller)
     resource = DescribeConfigsResource(resource_type=4, resource_name="3000", configuration_keys=None)
     answered = rig.ask(rig.connect(), DescribeConfigsRequest(resources=[resource] * 50), 4)
     good = [each for each in answered.results if each.error_code == 0]
-    assert 0 < sum(len(each.configs) for each in good) <= 400
+    assert 0 < sum(len(each.configs) for each in good) <= 800
     assert {each.error_code for each in answered.results[len(good) :]} == {44}
     assert "request_elements_max" in answered.results[-1].error_message
 
