@@ -20,6 +20,8 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 
 _TIMEOUT_MS = 5_000
 _LOG_DIRS = 2
+_STARTED_AT_ONCE = 16
+"""Then the event loop goes on, in which a quorum may be that loses its leader when nothing is sent for two seconds."""
 
 
 class Fleet:
@@ -34,8 +36,10 @@ class Fleet:
         if self._log is not None:
             self._log.start()
         try:
-            for broker in self.brokers:
+            for number, broker in enumerate(self.brokers, 1):
                 broker.start()
+                if number % _STARTED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
         except BaseException:
             await asyncio.gather(*(broker.kill() for broker in self.brokers))
             await self._close()

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.exit_codes import ExitCode
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 GC_THRESHOLDS = (10_000, 2, 500)
 """A young collection of more objects takes longer, and no less altogether: 33 ms with (20_000, 5, 100), now 5."""
 
+BROKERS = "mockraft.brokers.fleet.fleet"
+
 FAILURE_CHECK_S = 0.25
 FAILURE_CHECKS = 4
 """Checks in a row that find the controller failed before the process ends; an idle controller writes twice a second."""
@@ -54,6 +57,8 @@ def serve(
 
     `listening` is the socket of a single controller; the controllers of a quorum bind their own.
     """
+    if options["brokers"]:
+        import_module(BROKERS)  # takes 0.2 s of CPU, in which no leader of a quorum would be heard
     with asyncio.Runner(loop_factory=event_loop) as runner:
         return runner.run(_serve(config, rng, options, listening))
 

@@ -5,6 +5,7 @@ import resource
 import signal
 import socket
 import subprocess
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import pytest
 from mockraft import Controller
 from mockraft.cli.serve import command
 from mockraft.cli.serve.options import HEADINGS, OPTIONS, to_arguments
+from mockraft.kafka.processes import wait_until
 from mockraft.kafka_api.options import OptionError
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -21,6 +23,7 @@ from mockraft.wire.messages.describe_configs_request import DescribeConfigsReque
 
 from tools.pages.serve_options import as_markdown
 
+from ..budgets import soak
 from ..rows import each_row
 from .cli import DEADLINE_S, completed, invoke, started
 
@@ -371,3 +374,17 @@ def test_options_by_name_become_arguments() -> None:
     assert to_arguments(options) == ["--port", "0", "--authorizer", "--profile", "kip-18", "--profile", "kip-858"]
     with pytest.raises(TypeError, match="did you mean session_timeout_ms"):
         to_arguments({"sesion_timeout_ms": 3})
+
+
+@soak
+def test_registrations_of_300_brokers_leave_a_quorum_its_leader() -> None:
+    options = ("--controllers", "3", "--brokers", "300", "--brokers-port", "0", "--admin-port", "0")
+    with started("serve", "--port", "0", *options, ready=r"mockraft ready .* admin=(\S+) .*\n") as (_, ready):
+
+        def health() -> Any:
+            with urllib.request.urlopen(f"{ready[1]}/v1/health", timeout=DEADLINE_S) as answer:
+                return json.load(answer)
+
+        first = health()["epoch"]
+        wait_until(lambda: health()["brokers"] == {"total": 300, "fenced": 0}, 120, "300 brokers")
+        assert health()["epoch"] == first
