@@ -21,7 +21,6 @@ import traceback
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias
 
@@ -215,10 +214,10 @@ class Listener(Generic[ApiT, ContextT]):
         held_before = connection.held_bytes
         connection.held_bytes = held_before + size
         self.received_bytes += size
-        try:  # noqa: SIM105 - `suppress` is slower, and each request passes here
+        try:
             connection.waiting += connection.reader.receive_data(data, BURST_REQUESTS_MAX)
-        except WireError:
-            pass  # the reader keeps it as `failure`
+        except WireError as wrong:  # the reader keeps it as `failure`, and would keep the bytes in its traceback
+            wrong.__traceback__ = None
         if (is_late or self._dear) and connection.waiting and connection.parked is None:
             self._wait_if_dear(connection, is_late, effects)
         self._proceed(connection, now_ms, effects)
@@ -302,8 +301,10 @@ class Listener(Generic[ApiT, ContextT]):
             used_bytes += self._take(connection, waiting.popleft(), now_ms, effects)
             used_us += self._took_us
             if not waiting and connection.reader.has_more:
-                with suppress(WireError):  # the reader keeps it as `failure`
+                try:
                     waiting += connection.reader.receive_data(b"", BURST_REQUESTS_MAX)
+                except WireError as wrong:  # as in `step`
+                    wrong.__traceback__ = None
         if connection.connection_id not in self._connections:
             return
         self.received_bytes -= taken_bytes

@@ -16,7 +16,7 @@ from mockraft.kafka.child_process import free_port
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka_api.api import Parked
 from mockraft.kafka_api.effects import NEW, AwaitSent, PauseReading, Share
-from mockraft.kafka_api.listener import BURST_BYTES_MAX, DEAR_US, RETRIES_US
+from mockraft.kafka_api.listener import BURST_BYTES_MAX, BURST_REQUESTS_MAX, DEAR_US, RETRIES_US
 from mockraft.kafka_api.turns import UNREAD_BYTES_MAX, Turns
 from mockraft.kafka_configs import config_responses
 from mockraft.server.admin.app import create_app
@@ -343,6 +343,17 @@ def test_what_follows_a_bad_length_is_dropped(rig: Any) -> None:
     rig.node._connections[connection].reader.failure = WireError("a frame of negative length -1")
     rig.send(connection, bytes(1_000))
     assert (rig.effects, rig.node.received_bytes) == ([], 0)
+
+
+def test_the_bytes_of_a_refused_frame_are_not_kept(rig: Any) -> None:
+    good = rig.frame(ApiVersionsRequest(), 0)
+    for before in (b"", good * (BURST_REQUESTS_MAX - 1) + good):
+        connection = rig.connect()
+        reader = rig.node._connections[connection].reader
+        rig.send(connection, before + struct.pack(">i", -1) + bytes(1_000))
+        rig.effects = rig.node.sent(connection, rig.now_ms)
+        assert isinstance(reader.failure, WireError)
+        assert reader.failure.__traceback__ is None, "its frames have the bytes"
 
 
 def test_a_resource_named_often_is_refused_beyond_the_limit(make_rig: Any, make_controller: Any) -> None:
