@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from collections.abc import Callable
 from email.message import Message as Headers
+from functools import partial
 
 from mockraft.server.admin.json_bodies import CHUNK_LENGTH
 from mockraft.server.admin.problems import ProblemError, problem_response
@@ -12,6 +14,8 @@ from mockraft.server.admin.settings import AdminSettings, is_private_name
 from starlette.datastructures import Headers as RequestHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+ARRIVING_BYTES_MAX = 64 << 20
+"""Bytes of all bodies that are not complete."""
 STATE_FILE = "/v1/state/file"
 OPEN_PATHS = ("/", "/v1/health", "/openapi.json")
 PAGE_PREFIX = "/page/"
@@ -37,6 +41,8 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: AdminSettings) -> None:
         self.app = app
         self.settings = settings
+        self._arriving: dict[asyncio.Timeout, int] = {}
+        """Bytes so far of the bodies that are not complete, oldest first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -95,10 +101,13 @@ class Guard:
         if int(length) > limit:
             raise _too_long(limit)
         try:
-            async with asyncio.timeout(self.settings.request_timeout_s):
-                body = await _read(receive, limit)
+            async with asyncio.timeout(self.settings.request_timeout_s) as timeout:
+                try:
+                    body = await _read(receive, limit, partial(self._arrived, timeout))
+                finally:
+                    self._arriving.pop(timeout, None)
         except TimeoutError:
-            about = f"the body did not arrive within {self.settings.request_timeout_s:g} s"
+            about = f"the body did not arrive within {self.settings.request_timeout_s:g} s, or before too many others"
             raise ProblemError(408, about, headers={"connection": "close"}) from None
         if body:
             _check_type(scope["path"], headers.get("content-type", ""))
@@ -113,8 +122,16 @@ class Guard:
 
         return replay
 
+    def _arrived(self, timeout: asyncio.Timeout, size: int) -> None:
+        """Keep how much of a body there is, and end the time of the oldest one if all are too long together."""
+        self._arriving[timeout] = size
+        if len(self._arriving) > 1 and sum(self._arriving.values()) > ARRIVING_BYTES_MAX:
+            oldest = next(iter(self._arriving))
+            del self._arriving[oldest]
+            oldest.reschedule(0)
 
-async def _read(receive: Receive, limit: int) -> bytes:
+
+async def _read(receive: Receive, limit: int, arrived: Callable[[int], None]) -> bytes:
     body = bytearray()
     while True:
         message = await receive()
@@ -123,6 +140,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
         body += message.get("body", b"")
         if len(body) > limit:
             raise _too_long(limit)
+        arrived(len(body))
         if not message.get("more_body", False):
             return bytes(body)
 

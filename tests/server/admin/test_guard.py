@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 from mockraft import Controller
+from mockraft.server.admin import guard
 from mockraft.server.admin.settings import AdminSettings
 
 Asking = Callable[..., httpx.AsyncClient]
@@ -64,6 +65,29 @@ async def test_a_body_that_does_not_come_is_not_waited_for(controller: Controlle
     async with asking(controller, request_timeout_s=0.05) as http:
         answer = await http.patch("/v1/settings", content=hanging(), headers={"content-type": "application/json"})
     assert answer.status_code == 408
+
+
+async def test_the_oldest_incomplete_body_gives_way_when_all_are_too_long(
+    controller: Controller, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "ARRIVING_BYTES_MAX", 100)
+    began = asyncio.Event()
+
+    async def hanging() -> AsyncIterator[bytes]:
+        yield b" " * 60
+        began.set()
+        await asyncio.Event().wait()
+
+    async def complete() -> AsyncIterator[bytes]:
+        yield b" " * 60
+        yield b"{}"
+
+    headers = {"content-type": "application/json"}
+    async with asking(controller, request_timeout_s=60) as http:
+        oldest = asyncio.ensure_future(http.patch("/v1/settings", content=hanging(), headers=headers))
+        await began.wait()
+        newest = await http.patch("/v1/settings", content=complete(), headers=headers)
+        assert ((await oldest).status_code, newest.status_code) == (408, 200)
 
 
 async def test_a_body_of_another_type_is_refused_by_its_name(http: httpx.AsyncClient) -> None:
