@@ -13,7 +13,6 @@ and their requests are rows without a response.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from functools import partial
 from importlib import metadata
@@ -25,6 +24,7 @@ from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES, RUNS
 from mockraft.spark_replay.spark.data_source import to_spark_schema
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.spark.partition_reading import kept_rows
+from mockraft.spark_replay.streams import saved_state
 from mockraft.spark_replay.streams.reassembly import Limits, Reassembler
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
@@ -133,13 +133,12 @@ def _new(options: SourceOptions, buckets: int) -> Reassembler:
 
 
 def _saved(reassembler: Reassembler, options: SourceOptions, buckets: int) -> bytes:
-    return pickle.dumps(
-        tuple(_Saved(metadata.version("mockraft"), buckets, _policies(options), options, pickle.dumps(reassembler)))
-    )
+    state = saved_state.dumps(reassembler)
+    return saved_state.dumps(tuple(_Saved(metadata.version("mockraft"), buckets, _policies(options), options, state)))
 
 
 def _restored(data: bytes, options: SourceOptions, buckets: int) -> Reassembler:
-    found = _Saved(*pickle.loads(data))
+    found = _Saved(*saved_state.loads(data))
     given = metadata.version("mockraft"), buckets, _policies(options)
     for name, had, has in zip(_Saved._fields, found, given, strict=False):
         if had != has:
@@ -147,7 +146,7 @@ def _restored(data: bytes, options: SourceOptions, buckets: int) -> Reassembler:
                 f"the checkpoint's open connections were saved with {name} {had}, and this stream has {has}: "
                 "use the same, or a new checkpointLocation"
             )
-    reassembler: Reassembler = pickle.loads(found.reassembler)
+    reassembler: Reassembler = saved_state.loads(found.reassembler)
     return reassembler
 
 
@@ -175,8 +174,8 @@ def _finished(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield what ending all connections of the saved buckets makes; the state itself stays as it is."""
     for batch in batches:
         for packed in batch.column("packed"):
-            saved = _Saved(*pickle.loads(packed.as_py()))
-            reassembler: Reassembler = pickle.loads(saved.reassembler)
+            saved = _Saved(*saved_state.loads(packed.as_py()))
+            reassembler: Reassembler = saved_state.loads(saved.reassembler)
             yield from (kept_rows(each, saved.options) for each in reassembler.finish())
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.formats import read_segments
+from mockraft.spark_replay.streams import saved_state
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
@@ -32,7 +36,7 @@ def test_frames_are_the_same_when_state_is_saved_after_each_file(tmp_path: Path,
         found += reassembler.drain()
         early += sum(batch.num_rows for batch in found) > 0
         reassembler.take_events()
-        reassembler = pickle.loads(pickle.dumps(reassembler))
+        reassembler = saved_state.loads(saved_state.dumps(reassembler))
     found += reassembler.finish()
     # Rows come with the file that completes them, not at the end.
     assert early == count
@@ -46,10 +50,10 @@ def test_state_holds_no_bytes_of_what_was_returned() -> None:
     for segments in read_segments(str(capture), ports=(19093,)):
         for _ in reassembler.receive(make_runs(segments, (19093,))):
             pass
-    before = len(pickle.dumps(reassembler))
+    before = len(saved_state.dumps(reassembler))
     assert sum(batch.num_rows for batch in reassembler.drain()) == 1722
     reassembler.take_events()
-    assert len(pickle.dumps(reassembler)) < before / 5
+    assert len(saved_state.dumps(reassembler)) < before / 5
 
 
 def test_evicted_connections_are_reported_and_their_requests_returned() -> None:
@@ -65,3 +69,24 @@ def test_evicted_connections_are_reported_and_their_requests_returned() -> None:
     assert {row["pair_status"] for row in rows} == {"no_response"}
     kinds = reassembler.take_events().column("kind").to_pylist()
     assert kinds.count("evicted") == open_connections
+
+
+class _Called:
+    def __init__(self, function: object, *arguments: object) -> None:
+        self._call = function, arguments
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return self._call
+
+
+@each_row(
+    "named",
+    {
+        "a function": _Called(os.mkdir, "made"),
+        "a function of a module of mockraft": _Called(shutil.rmtree, "made"),
+        "an attribute": _Called(getattr, Reassembler(), "__class__"),
+    },
+)
+def test_a_state_of_others_names_nothing_but_classes_of_a_state(named: object) -> None:
+    with pytest.raises(saved_state.ForeignStateError, match="it names"):
+        saved_state.loads(pickle.dumps(named))
