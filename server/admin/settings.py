@@ -44,7 +44,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-PRIVATE_SUFFIXES = (".localhost", ".internal", ".local", ".test")
+PRIVATE_SUFFIXES = (".localhost", ".internal", ".cluster.local", ".test")
+"""Without .local, under which anyone in the same network can be (mDNS)."""
 
 
 def is_private_name(host: str) -> bool:
@@ -52,9 +53,10 @@ def is_private_name(host: str) -> bool:
 
     These are addresses, names without a dot (containers, hosts file) and names under suffixes that public DNS lacks.
     """
-    name = host.rstrip(".").lower()
+    name = host.lower()
     try:
-        ipaddress.ip_address(name.strip("[]"))
+        ipaddress.ip_address(name[1:-1] if name.startswith("[") and name.endswith("]") else name)
     except ValueError:
-        return "." not in name or name.endswith(PRIVATE_SUFFIXES)
+        # `ai.` is the top-level domain, where `ai` is looked for in the machine's own domains first.
+        return "." not in name or name.removesuffix(".").endswith(PRIVATE_SUFFIXES)
     return True

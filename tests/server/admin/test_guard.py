@@ -10,7 +10,10 @@ from mockraft.server.admin.settings import AdminSettings
 Asking = Callable[..., httpx.AsyncClient]
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.nip.io"])
+PUBLIC = ("evil.example", "evil.example:8080", "127.0.0.1.nip.io", "ai.", "evil.local", "[::1].evil.com:80")
+
+
+@pytest.mark.parametrize("host", PUBLIC)
 async def test_a_name_that_anybody_may_point_here_is_refused(http: httpx.AsyncClient, host: str) -> None:
     assert (await http.get("/v1/health", headers={"host": host})).status_code == 403
 
