@@ -34,7 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         finally:
             sys.stdout.flush()
     except OSError as error:
-        if error.filename is not None or error.errno not in _WRITE_ERRORS:
+        if error.filename is not None:
+            print(f"mockraft: {error.filename}: {error.strerror}", file=sys.stderr)
+            sys.exit(ExitCode.USAGE)
+        if error.errno not in _WRITE_ERRORS:
             raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # the interpreter's own flush must not fail again

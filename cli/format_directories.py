@@ -13,7 +13,7 @@ from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end
-from mockraft.files.private_files import read_file
+from mockraft.files.given_files import read_file
 from mockraft.kafka_api.options import Option, OptionError, option, required
 from mockraft.kafka_configs import java_properties
 from mockraft.wire.directory_ids import draw_uuid

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shlex
 import signal
@@ -20,6 +19,7 @@ from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end, end_without, write_json
 from mockraft.cli.terminal import Terminal
+from mockraft.files.trees import read_tree
 from mockraft.kafka_api.options import OptionError, argument, option
 from mockraft.server.stubs.stub_file import read_stub_file
 from mockraft.testing.lab import trial
@@ -110,10 +110,7 @@ def _ending_by_exit() -> Iterator[None]:
 
 def _repeat(options: Options, subject: trial.Subject, folder: Path) -> bool:
     assert options.schedule is not None
-    try:
-        stubs = json.loads(options.schedule.read_text())
-    except ValueError as error:
-        raise ValueError(f"{options.schedule}: no stub file in JSON: {error}") from None
+    stubs = read_tree(options.schedule).tree
     read_stub_file(options.schedule)  # its errors name this file, where those of a trial name the trial's copy
     outcomes = [trial.run(subject, stubs, folder / str(index)) for index in range(options.repeats)]
     for outcome in outcomes:

@@ -22,6 +22,7 @@ RESERVED = {
 KINDS = {"data", "header", "metadata", "request", "response"}
 """Supported values of a schema's `type`."""
 
+DEPTH_MAX = 50
 RESERVED_CLASSES = {"Message", "Struct", "WireError"}
 """Names that a generated module imports."""
 
@@ -31,6 +32,20 @@ def check(spec: MessageSpec) -> None:
     for struct in (spec.body, *spec.structs.values()):
         for where, fault in _faults(spec, struct):
             raise SpecError(f"{spec.source}: {where}: {fault}")
+    checked: set[str] = set()
+    for struct in spec.structs.values():
+        _check_ends(spec, struct, (), checked)
+
+
+def _check_ends(spec: MessageSpec, struct: StructSpec, outer: tuple[str, ...], checked: set[str]) -> None:
+    """Raise SpecError for a struct that is within itself, or within very many others."""
+    if struct.name in outer or len(outer) > DEPTH_MAX:
+        raise SpecError(f"{spec.source}: {struct.name}: a struct cannot be within itself, or {DEPTH_MAX} others")
+    if struct.name not in checked:
+        for field in struct.fields:
+            if field.struct in spec.structs:
+                _check_ends(spec, spec.structs[field.struct], (*outer, struct.name), checked)
+        checked.add(struct.name)
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

@@ -11,7 +11,6 @@ import dataclasses
 import hashlib
 import json
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -24,6 +23,8 @@ from mockraft.codegen.merge import merge
 from mockraft.codegen.parse import parse, parse_json
 from mockraft.codegen.spec import MessageSpec, SpecError
 from mockraft.codegen.versions import HIGHEST
+from mockraft.files.given_files import files_below, read_text
+from mockraft.files.trees import TreeError, toml_tree
 from mockraft.releases import NEWEST, release
 from mockraft.wire import schema_files
 from mockraft.wire.json_form import Json
@@ -57,7 +58,10 @@ def load(folders: Iterable[Path]) -> Overlay:
     for folder in folders:
         if not folder.is_dir():
             raise SpecError(f"{folder}: there is no such folder; want one with Kafka-style message specs (*.json)")
-        paths = sorted(folder.rglob("*.json"))
+        try:
+            paths = sorted(path for path in files_below(folder) if path.suffix == ".json")
+        except OSError as error:
+            raise SpecError(f"{error.filename}: cannot be read: {error.strerror}") from None
         source = folder / SOURCE_FILE
         if not paths and not source.is_file():
             raise SpecError(f"{folder}: there is no message spec (*.json) in it")
@@ -194,8 +198,8 @@ def _answer_to_shipped_names(module: ModuleType, message: str, struct: str, rena
 
 def _renamed(file: SpecFile) -> dict[str, str]:
     try:
-        found = tomllib.loads(file.text).get("renamed", {})
-    except tomllib.TOMLDecodeError as error:
+        found = toml_tree(file.text).get("renamed", {})
+    except TreeError as error:
         raise SpecError(f"{file.source}: {error}") from None
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
         raise SpecError(f'{file.source}: renamed: want lines like "Message.Struct.NewName" = "OldName"')
@@ -204,6 +208,6 @@ def _renamed(file: SpecFile) -> dict[str, str]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}") from None
+        return read_text(path)
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None

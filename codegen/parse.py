@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 
 from mockraft.codegen.spec import BLOCKS, FIXED, Default, FieldSpec, MessageSpec, SpecError, StructSpec
 from mockraft.codegen.versions import ALL, NONE, Versions
+from mockraft.files.trees import TreeError, json_tree
 from mockraft.wire.json_form import Json
 from mockraft.wire.names import attribute
 
@@ -60,9 +61,9 @@ def parse_json(text: str, source: str) -> dict[str, Json]:
     """Parse the JSON object in a schema file's text, without its `//` lines. Raises SpecError if there is none."""
     without_comments = "\n".join("" if line.lstrip().startswith("//") else line for line in text.splitlines())
     try:
-        tree = json.loads(without_comments)
-    except json.JSONDecodeError as error:
-        raise SpecError(f"{source}: line {error.lineno}: {error.msg}") from None
+        tree = json_tree(without_comments, keys_repeat=True)  # as some of Kafka's own
+    except TreeError as error:
+        raise SpecError(f"{source}: {error}") from None
     if not isinstance(tree, dict):
         raise SpecError(f"{source}: the file holds no JSON object")
     return tree
@@ -156,6 +157,8 @@ class _FileParser:
                 raise ValueError("want true or false")
             return text.lower() == "true"
         if type_name == "float64":
+            if not math.isfinite(float(text or "0")):
+                raise ValueError("want a finite number")
             return float(text or "0")
         number = int(text or "0", 0)
         low, end = _RANGES[type_name]

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mockraft.conformance.requests import Tree
+from mockraft.files.given_files import TEXT_BYTES_MAX, read_text
 from mockraft.files.private_files import write_private
+from mockraft.files.trees import json_tree
 
 _RULE_OF_A_RELEASE = re.compile(r"^((?:since|before) Kafka [\d.]+): .*")
 
@@ -91,7 +93,8 @@ class Run:
     def read_json(cls, path: Traversable) -> Run:
         """Read a run written by `write_json`. Raises ValueError for any other file."""
         try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
+            text = read_text(path, TEXT_BYTES_MAX) if isinstance(path, Path) else path.read_text(encoding="utf-8")
+            tree = json_tree(text)
             verdicts = [Verdict(**{**each, "outcome": Outcome(each["outcome"])}) for each in tree.pop("verdicts")]
             return cls(**tree, verdicts=verdicts)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,6 +1,6 @@
 """Files and directories that only their owner can read: data directories, saved states, captures, journals.
 
-Files that a server depends on are replaced as a whole, and read up to a size.
+Files that a server depends on are replaced as a whole; files are read by `given_files`.
 
 Kafka creates its log directories by the umask, so that everybody on the machine can usually read the SCRAM credentials
 in them. Files of tests end up in shared folders and artefacts, so these are created with mode 0600, directories with
@@ -72,18 +72,3 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def read_file(path: Path, size_max: int) -> bytes:
-    """Return the content of a regular file of at most `size_max` bytes, else OSError: a pipe would hang."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is not a regular file")
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(size_max + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > size_max:
-        raise OSError(f"{path} has more than {size_max} bytes")
-    return data

@@ -12,6 +12,7 @@ variables and docs/reference/serve-options.md (mockraft.cli.serve.options), and 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,7 +57,10 @@ def blaming(flag: str, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except caught as error:
-        raise OptionError(str(error), flag) from error
+        about = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            about = f"{os.fspath(error.filename)}: {error.strerror}"
+        raise OptionError(about, flag) from error
 
 
 @dataclass(slots=True, kw_only=True)

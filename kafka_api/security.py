@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mockraft.files.given_files import read_file
+
 if TYPE_CHECKING:
     from mockraft.wire.client_security import ClientSecurity
     from mockraft.wire.sasl import SaslLogin
@@ -99,8 +101,11 @@ def _check_files(security: ServerSecurity) -> None:
             about = f"security_protocol={protocol} with ssl_client_auth={security.ssl_client_auth}"
             raise ValueError(f"{about} needs {name}")
     for path in (*files.values(), security.ssl_truststore_file):
-        if path is not None and not path.is_file():
-            raise ValueError(f"{path}: there is no such file; certificates and keys are PEM files")
+        if path is not None:
+            try:
+                read_file(path)  # OpenSSL would wait for a pipe, and read a device to its end
+            except OSError as error:
+                raise ValueError(f"{path}: {error.strerror}; certificates and keys are PEM files") from None
 
 
 def own_client_security(

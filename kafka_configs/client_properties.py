@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from mockraft.files.given_files import read_file
 from mockraft.kafka_configs import java_properties
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.sasl import SaslLogin
@@ -37,7 +38,7 @@ def security_of(properties: Mapping[str, str]) -> ClientSecurity:
 def read_properties(path: Path) -> ClientSecurity:
     """Parse a properties file with `security_of`. Raises OSError if it is missing, ValueError as `security_of`."""
     try:
-        found = java_properties.read(path.read_bytes())
+        found = java_properties.read(read_file(path))
         return security_of({key: value.strip() for key, value in found.items()})
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

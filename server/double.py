@@ -118,7 +118,7 @@ class Double:
         return self.script.stubs.add(Stub.from_json(stub) if isinstance(stub, Mapping) else stub)
 
     def load_stubs(self, path: str | Path) -> None:
-        """Add the stubs, faults and plan of a stub file, JSON or YAML. StubFileError, a ValueError."""
+        """Add the stubs, faults and plan of a stub file, JSON or YAML. GivenFileError, a ValueError."""
         self.script.load(read_stub_file(Path(path)))
 
     def remove(self, stub: str | Stub) -> None:

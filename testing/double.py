@@ -287,7 +287,7 @@ def clock_of(clock: Clock | Literal["virtual"] | None, twin: Path | None = None)
 
 
 def script_of(*, strict: bool, stubs: str | Path | Iterable[Stub]) -> Script:
-    """Return the script that a double begins with, from stubs or a stub file. StubError, StubFileError."""
+    """Return the script that a double begins with, from stubs or a stub file. StubError, GivenFileError."""
     script = Script()
     script.stubs.strict = strict
     if isinstance(stubs, str | Path):

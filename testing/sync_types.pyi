@@ -106,7 +106,7 @@ class SyncController(Facade):
     def add(self, stub: Stub | Mapping[str, Json]) -> Stub:
         """Add a stub, an object or its JSON; return the live one. StubError, a ValueError."""
     def load_stubs(self, path: str | Path) -> None:
-        """Add the stubs, faults and plan of a stub file, JSON or YAML. StubFileError, a ValueError."""
+        """Add the stubs, faults and plan of a stub file, JSON or YAML. GivenFileError, a ValueError."""
     def remove(self, stub: str | Stub) -> None:
         """Remove a stub, by its id or the object. KeyError."""
     def stubbed(self, *stubs: Stub) -> AbstractContextManager[list[Stub]]:
@@ -318,7 +318,7 @@ class SyncQuorum(Facade):
     def add(self, stub: Stub | Mapping[str, Json]) -> Stub:
         """Add a stub, an object or its JSON; return the live one. StubError, a ValueError."""
     def load_stubs(self, path: str | Path) -> None:
-        """Add the stubs, faults and plan of a stub file, JSON or YAML. StubFileError, a ValueError."""
+        """Add the stubs, faults and plan of a stub file, JSON or YAML. GivenFileError, a ValueError."""
     def remove(self, stub: str | Stub) -> None:
         """Remove a stub, by its id or the object. KeyError."""
     def stubbed(self, *stubs: Stub) -> AbstractContextManager[list[Stub]]:

@@ -206,8 +206,12 @@ def longest(
 
 
 def time_text(timestamp_ms: int) -> str:
-    """Return a time as `--at` takes it."""
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return a time as `--at` takes it; a record may have one beyond the year 9999."""
+    try:
+        found = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp_ms} ms after 1970"
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def last_contained_ms(snapshot: Snapshot) -> int:

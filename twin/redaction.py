@@ -26,6 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from mockraft.files.given_files import read_file
 from mockraft.kafka_api.authorization.acl_types import PatternType
 from mockraft.kafka_configs import config_keys, config_values
 from mockraft.releases import release
@@ -238,6 +239,6 @@ def _acl_prefixes(batch: StoredBatch) -> Iterator[str]:
 
 def read_key(path: Path) -> bytes:
     """Read a key file, without white space at its ends. OSError; ValueError as `Redactor`."""
-    key = path.read_bytes().strip()
+    key = read_file(path).strip()
     Redactor(key)
     return key

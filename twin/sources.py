@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from mockraft.files.given_files import SEGMENT_BYTES_MAX, open_file, read_file
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.data_dir import PARTITION_DIR, DataDirError, read_meta_properties
 from mockraft.server.controller.log.segments import StoredBatch
@@ -65,7 +66,7 @@ def _read_directory(path: Path) -> History:
 
 
 def _read_file(path: Path) -> History:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         magic = file.read(4)
     if magic in _CAPTURE_MAGIC or magic.startswith(_GZIP_MAGIC):
         from mockraft.twin.captured import read_capture
@@ -86,10 +87,9 @@ def _read_file(path: Path) -> History:
     found = Snapshot(named or SnapshotId(0, 0), path)
     try:
         batches_of = list(found.batches())
-        records = list(found.records())
-    except WireError as error:
+        about = about_state(records := list(found.records()))
+    except ValueError as error:
         raise SourceError(f"{path}: neither a data directory, a snapshot, a segment nor a capture: {error}") from error
-    about = about_state(records)
     end_offset = named.end_offset if named is not None else about.get("endOffset", len(records))
     found.id = named or SnapshotId(end_offset, max(batch.leader_epoch for batch in batches_of))
     return History(path, found, [], about.get("clusterId", ""), notes=notes)
@@ -105,14 +105,14 @@ def _read_snapshot(path: Path, notes: list[str]) -> Snapshot | None:
 
 
 def _read_segment(path: Path, found: dict[int, StoredBatch], notes: list[str]) -> None:
-    data = path.read_bytes()
+    data = read_file(path, SEGMENT_BYTES_MAX)
     position = 0
     while position < len(data):
         try:
             header = record_batch.read_header(data, position)
         except WireError as error:
             # A preallocated segment ends in zeros.
-            if data[position:].strip(b"\0"):
+            if data.count(0, position) < len(data) - position:
                 notes.append(f"{path.name} is damaged at byte {position} of {len(data)}, the rest is left out: {error}")
             return
         batch = data[position : header.end]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mockraft.files.given_files import read_file
 from mockraft.wire.sasl import SaslLogin
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -47,6 +48,8 @@ class ClientSecurity:
 def _context(
     truststore_file: Path | None, keystore_file: Path | None, key_file: Path | None, checks_host: bool
 ) -> ssl.SSLContext:
+    for path in filter(None, (truststore_file, keystore_file, key_file)):
+        read_file(path)  # OpenSSL would wait for a pipe, and read a device to its end
     context = ssl.create_default_context(cafile=None if truststore_file is None else str(truststore_file))
     context.check_hostname = checks_host
     # As Java: certificates made without every field that RFC 5280 asks for are common where Kafka is.

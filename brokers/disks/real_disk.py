@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from mockraft.brokers.disks.disk import Space, checked_name
 from mockraft.files.directory_lock import lock_directory
-from mockraft.files.private_files import DIRECTORY_MODE, FILE_MODE
+from mockraft.files.given_files import open_regular
+from mockraft.files.private_files import DIRECTORY_MODE
 
 _TEMPORARY = ".tmp"
 
@@ -152,7 +153,7 @@ class RealDisk:
     @contextlib.contextmanager
     def _open(self, name: str, flags: int) -> Iterator[int]:
         path = self._path(name)
-        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        descriptor = open_regular(path, flags | os.O_NOFOLLOW)
         try:
             yield descriptor
         except OSError as error:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import math
 import random
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from mockraft.files.trees import read_tree
 
 
 class ScriptError(ValueError):
@@ -65,15 +66,10 @@ _OWN = {
 
 
 def read_script(path: Path) -> tuple[ScriptStep, ...]:
-    """Read the steps of a file: TOML when its name ends in .toml, else JSON. Raises OSError and ScriptError."""
+    """Read the steps of a file: by its name TOML or YAML, else JSON. Raises GivenFileError and ScriptError."""
+    given = read_tree(path)
     try:
-        text = path.read_text()
-        tree = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except (UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        kind = "TOML" if path.suffix == ".toml" else "JSON"
-        raise ScriptError(f"{path} is no {kind}: {error}") from None
-    try:
-        return steps_of(tree)
+        return steps_of(given.tree)
     except ScriptError as error:
         raise ScriptError(f"{path}: {error}") from None
 

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from mockraft.brokers.ids.identity import BROKER_ID_MAX, IdentityError, checked_host
-from mockraft.files.private_files import read_file, replace_file
+from mockraft.files.given_files import read_file
+from mockraft.files.private_files import replace_file
+from mockraft.files.trees import json_tree
 
 HOSTS_FILE = "hosts.json"
 LOCK_FILE = "hosts.json.lock"
@@ -39,7 +41,7 @@ class HostMap:
     @classmethod
     def read(cls, data: bytes) -> HostMap:
         """Parse the bytes of a file. Raises ValueError when they are no host map."""
-        tree = json.loads(data.decode("utf-8"), object_pairs_hook=_without_repeats, parse_constant=_no_number)
+        tree = json_tree(data)
         if not isinstance(tree, dict):
             raise ValueError("expected an object with a member for each host")
         entries: dict[str, dict[str, Any]] = {}
@@ -91,7 +93,7 @@ class HostFile:
             return HostMap()
         except OSError as error:
             raise HostMapError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise HostMapError(
                 f"{self.path} is not a valid host map: {error}. It is unchanged: repair it, or move it away."
             ) from None
@@ -151,14 +153,3 @@ def _checked(host: str, entry: Any) -> dict[str, Any]:
     if type(broker_id) is not int or not 0 <= broker_id <= BROKER_ID_MAX:
         raise ValueError(f"{host}: broker.id {json.dumps(broker_id)} is not an integer from 0 to {BROKER_ID_MAX}")
     return entry
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("duplicate key")
-    return found
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is not a number")

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.files.private_files import read_file, replace_file
+from mockraft.files.given_files import read_file
+from mockraft.files.private_files import replace_file
 from mockraft.kafka_configs import java_properties
 from mockraft.releases import METADATA_VERSION
 from mockraft.wire import metadata_log_frame, record_batch, uuids

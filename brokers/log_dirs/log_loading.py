@@ -25,6 +25,7 @@ from mockraft.brokers.log_dirs.checkpoints import (
     write_offsets,
 )
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
+from mockraft.files.trees import json_tree
 from mockraft.wire.topic_names import CLUSTER_METADATA
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -60,7 +61,7 @@ class LogDir:
         if not self.disk.exists(CLEAN_SHUTDOWN):
             return False, -1
         try:
-            epoch = int(json.loads(self.disk.read(CLEAN_SHUTDOWN))["brokerEpoch"])
+            epoch = int(json_tree(self.disk.read(CLEAN_SHUTDOWN))["brokerEpoch"])
         except (ValueError, TypeError, KeyError):
             epoch = -1
         self.disk.remove(CLEAN_SHUTDOWN)

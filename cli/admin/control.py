@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from mockraft.cli.admin.remote import Remote, RemoteCommands, known, table
+from mockraft.files.given_files import SNAPSHOT_BYTES_MAX, read_file
 from mockraft.files.private_files import write_private
 from mockraft.kafka_api.options import Milliseconds, Option
 
@@ -71,7 +72,8 @@ def load(
     to: Remote, file: Annotated[Path, Option(is_argument=True, help="What save wrote, or a *.checkpoint of Kafka's.")]
 ) -> None:
     """Begin anew with a saved state; connections break."""
-    to.api.read("PUT", "/v1/state/file", file.read_bytes(), {"content-type": "application/octet-stream"})
+    state = read_file(file, SNAPSHOT_BYTES_MAX)
+    to.api.read("PUT", "/v1/state/file", state, {"content-type": "application/octet-stream"})
     to.show(None, f"the controller is as {file} says")
 
 

@@ -16,6 +16,7 @@ from mockraft.cli.admin.api import AdminClient, RefusedError, UnreachableError
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.terminal import Terminal
+from mockraft.files.given_files import read_text
 from mockraft.kafka_api.options import Option, OptionError, option
 from mockraft.wire.printable import printable_line
 from rich.table import Table
@@ -187,7 +188,8 @@ def _run(do: Callable[[Remote], None], options: RemoteOptions, path: str) -> Non
     except BrokenPipeError:
         raise  # as in `mockraft brokers | head`; main ends without a message
     except OSError as error:
-        _fail(path, error, ExitCode.USAGE)
+        about = f"{os.fspath(error.filename)}: {error.strerror}" if error.filename is not None else error
+        _fail(path, about, ExitCode.USAGE)
     except KeyboardInterrupt:
         raise SystemExit(ExitCode.DONE) from None
 
@@ -197,12 +199,12 @@ def token_in(file: Path | None) -> str | None:
     if file is None:
         return os.environ.get("MOCKRAFT_ADMIN_TOKEN")
     try:
-        return file.read_text().strip()
+        return read_text(file).strip()
     except OSError as error:
         raise OptionError(f"cannot read {file}: {error.strerror}", "--token-file") from None
 
 
-def _fail(path: str, error: Exception, code: ExitCode) -> None:
+def _fail(path: str, error: object, code: ExitCode) -> None:
     print(f"{path}: {error}", file=sys.stderr)
     raise SystemExit(code) from None
 

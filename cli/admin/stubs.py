@@ -21,9 +21,10 @@ from mockraft.cli.admin.remote import (
 from mockraft.cli.admin.requests import api_names
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.refusals import end
+from mockraft.files.trees import GivenFileError, NoYamlError
 from mockraft.kafka_api.options import Option, OptionError, argument, option
 from mockraft.server.stubs.faults.chaos import chaos_from_json
-from mockraft.server.stubs.stub_file import NoYamlError, StubFileError, read_stub_file
+from mockraft.server.stubs.stub_file import read_stub_file
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _read(file: Path) -> dict[str, Any]:
             tree["plan"] = chaos_from_json(tree["plan"].get("chaos", {}))
     except NoYamlError as wrong:
         end("stubs load", wrong, ExitCode.MISSING)
-    except StubFileError as wrong:
+    except GivenFileError as wrong:
         raise OptionError(str(wrong)) from None
     except ValueError as wrong:
         raise OptionError(f"{file}: plan.{wrong}") from None

@@ -191,7 +191,7 @@ def _kept(against: str | None) -> Run | None:
     if against is None:
         return None
     path = Path(against)
-    with blaming("--against"):
+    with blaming("--against", OSError, ValueError):
         if path.exists():
             return Run.read_json(path)
     names = kept_runs.names()

@@ -16,6 +16,7 @@ from mockraft.cli.broker.options import RunOptions
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import client_security
+from mockraft.files.trees import GivenFileError
 from mockraft.kafka_api.options import OptionError, blaming, option
 
 if TYPE_CHECKING:
@@ -119,11 +120,8 @@ def fleet(options: FleetOptions) -> None:
 
 
 def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, seed: int) -> list[Action]:
-    try:
-        with blaming("--script", ScriptError):
-            return plan(racks, round(1000 * ramp_s), read_script(script) if script is not None else (), seed)
-    except OSError as error:
-        raise OptionError(f"cannot read {script}: {error.strerror}", "--script") from None
+    with blaming("--script", ScriptError, GivenFileError):
+        return plan(racks, round(1000 * ramp_s), read_script(script) if script is not None else (), seed)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import ADMIN_OFF, MissingPackageError
+from mockraft.files.given_files import read_text
 from mockraft.kafka_api.listening import BACKLOG, bind
 from mockraft.kafka_api.options import OptionError, blaming
 
@@ -44,8 +45,8 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     from mockraft.server.admin.settings import AdminSettings
 
     token_file = options["admin_token_file"]
-    with blaming("--admin-token-file", OSError, UnicodeDecodeError):
-        token = None if token_file is None else token_file.read_text().strip()
+    with blaming("--admin-token-file", OSError):
+        token = None if token_file is None else read_text(token_file).strip()
     try:
         return AdminSettings(
             options["admin_host"],

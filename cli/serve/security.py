@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import SECRETS
+from mockraft.files.given_files import read_text
 from mockraft.kafka_api.options import OptionError
 from mockraft.kafka_api.security import SECURITY_PROTOCOLS, uses_sasl
 
@@ -59,7 +60,7 @@ def secrets_of(options: Mapping[str, Any]) -> dict[str, str]:
             continue
         if options[option.name] is not None:
             raise OptionError(f"{option.flag} is given, too", in_a_file.flag)
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
         if len(lines) != 1 or not lines[0]:
             raise OptionError(f"{path}: it must have one line, the value of {option.flag}", in_a_file.flag)
         found[option.name] = lines[0]
@@ -107,6 +108,6 @@ def _lines(path: Path | None) -> Iterator[tuple[str, str]]:
     """Yield place and text of each line with content. Errors name the place only: the text is secret."""
     if path is None:
         return
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             yield f"{path}, line {number}", line

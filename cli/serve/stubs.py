@@ -33,9 +33,10 @@ def stub_file(path: Path | None) -> StubFile | None:
     """Read a stub file. OptionError names the place of a mistake; MissingPackageError without PyYAML."""
     if path is None:
         return None
-    from mockraft.server.stubs.stub_file import NoYamlError, StubFileError, read_stub_file
+    from mockraft.files.trees import GivenFileError, NoYamlError
+    from mockraft.server.stubs.stub_file import read_stub_file
 
-    with blaming("--stubs", StubFileError):
+    with blaming("--stubs", GivenFileError):
         try:
             return read_stub_file(path)
         except NoYamlError as error:

@@ -17,6 +17,7 @@ from mockraft.cli.refusals import api_filter, end, host_and_port, write_file, wr
 from mockraft.cli.spark.options import SparkOptions, need_spark, spark_session, sparks_path, step
 from mockraft.cli.terminal import Terminal
 from mockraft.cli.traffic.replay import FINDINGS_SHOWN, value_text
+from mockraft.files.trees import GivenFileError
 from mockraft.kafka_api.options import OptionError, blaming, option
 from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import Options
@@ -144,10 +145,10 @@ def rules_of(path: Path | None) -> Rules:
     if path is None:
         return Rules()
     try:
-        return read_rules(path)
-    except (OSError, RuleError) as error:
-        why = f"cannot read {path}: {error.strerror}" if isinstance(error, OSError) else f"{path}: {error}"
-        raise OptionError(why, "--rules") from None
+        with blaming("--rules", GivenFileError):
+            return read_rules(path)
+    except RuleError as error:
+        raise OptionError(f"{path}: {error}", "--rules") from None
 
 
 def target_of(text: str, python: str | None, flag: str = "--target") -> Target:

@@ -20,6 +20,7 @@ Source = Annotated[Path, Option(flags=("--from",), help=SOURCE_HELP)]
 AsJson = Annotated[bool, Option(flags=("--json",), help="As JSON.")]
 
 _NAMES_SHOWN = 3
+_NOTES_SHOWN = 20
 
 
 def option_of_serve(name: str, about: str | None = None) -> Any:
@@ -47,7 +48,9 @@ def history_of(source: Path, hint: str = "--from") -> History:
 
 def report(history: History, moment: Moment, simulated: int | None = None) -> None:
     """Describe a state on stderr, in one line, and what its source lacks."""
-    lines = [_about(history, moment, simulated), *history.notes]
+    lines = [_about(history, moment, simulated), *history.notes[:_NOTES_SHOWN]]
+    if len(history.notes) > _NOTES_SHOWN:
+        lines.append(f"and {len(history.notes) - _NOTES_SHOWN} more of these")
     if (batch := history.around(moment)) is not None:
         first, last = batch
         states = f"those at {first - 1} and {last}" if first else f"that at {last}"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.refusals import end_without
+from mockraft.cli.refusals import end
 from mockraft.cli.twin.options import SOURCE_HELP, history_of, report
+from mockraft.files.trees import GivenFileError, NoYamlError
 from mockraft.kafka_api.options import OptionError, argument, blaming, option, required
 from mockraft.testing.plan.written_test import write_test
 
@@ -79,7 +80,7 @@ class PlanOptions:
 def plan(options: PlanOptions) -> None:
     """Do the steps; see ABOUT."""
     from mockraft import Controller
-    from mockraft.testing.plan import read_plan
+    from mockraft.testing.plan import PlanError, read_plan
     from mockraft.testing.twins import with_registrations
 
     save_test = options.save_test
@@ -87,10 +88,10 @@ def plan(options: PlanOptions) -> None:
     if save_test is not None and save_test.exists() and not options.overwrite:
         raise OptionError(f"{save_test} exists: replace it and its state with --overwrite", "--save-test")
     try:
-        with blaming("PLAN", OSError, ValueError):
+        with blaming("PLAN", GivenFileError, PlanError):
             steps = read_plan(options.plan) if options.plan is not None else []
-    except ModuleNotFoundError as error:
-        end_without("twin plan", error.name, "admin")
+    except NoYamlError as error:
+        end("twin plan", error, ExitCode.MISSING)
     history = history_of(options.source)
     which: Which = "all" if options.all_brokers else "live"
     with blaming("--at"):

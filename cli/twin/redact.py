@@ -9,6 +9,7 @@ from typing import Annotated
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.twin.options import history_of
+from mockraft.files.given_files import TEXT_BYTES_MAX, read_text
 from mockraft.kafka_api.options import Option, OptionError, blaming
 from mockraft.twin.redaction import Redactor, read_key, redacted
 from mockraft.twin.state import write_directory
@@ -49,8 +50,8 @@ def redact(source: Source, key_file: KeyFile, out: Out = None, reveal: Reveal = 
     with blaming("SOURCE"):
         copy = redacted(history_of(source, "SOURCE"), redactor)
     if reveal is not None:
-        with blaming("--reveal", OSError, UnicodeDecodeError):
-            text = sys.stdin.read() if reveal == Path("-") else reveal.read_text()
+        with blaming("--reveal", OSError):
+            text = sys.stdin.read() if reveal == Path("-") else read_text(reveal, TEXT_BYTES_MAX)
         print(redactor.reveal(text), end="")
     if out is not None:
         with blaming("--out", OSError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Callable
+import re
 from email.message import Message as Headers
 from functools import partial
 
@@ -28,6 +29,9 @@ HEADERS = (
     (b"content-security-policy", b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"),
 )
 """Headers of every answer: the page's own folder also serves the page, and no other site may frame it."""
+
+
+_PORT = re.compile(r":\d*$")
 
 
 class Guard:
@@ -72,7 +76,7 @@ class Guard:
 
     def _admit(self, scope: Scope, headers: RequestHeaders) -> None:
         host = headers.get("host", "")
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        name = host if host.endswith("]") else _PORT.sub("", host)
         token = self.settings.token
         if token is None and not (is_private_name(name) or name == self.settings.host):
             raise ProblemError(
@@ -96,7 +100,7 @@ class Guard:
             return receive
         limit = self.settings.state_bytes_max if scope["path"] == STATE_FILE else self.settings.body_bytes_max
         length = headers.get("content-length", "0")
-        if not length.isdecimal():
+        if not length.isdecimal() or len(length) > 18:
             raise ProblemError(400, "Content-Length is not a number")
         if int(length) > limit:
             raise _too_long(limit)

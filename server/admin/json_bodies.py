@@ -7,11 +7,12 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from time import perf_counter
-from typing import Annotated, Any, Final, NoReturn, Self, TypeVar
+from typing import Annotated, Any, Final, Self, TypeVar
 
 from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from mockraft.files.trees import TreeError, json_tree
 from mockraft.kafka_api.effects import Share
 from mockraft.kafka_api.turns import turns_of
 from mockraft.server.admin.problems import ProblemError
@@ -99,20 +100,9 @@ def _query_parameters(of: Dependant) -> set[str]:
 def read_json(body: bytes) -> object:
     """Return the tree of a JSON text. Raise ProblemError 400."""
     try:
-        tree = json.loads(body.decode(), parse_constant=_no_constant)
-        if b"\\u" in body:
-            json.dumps(tree, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ProblemError(400, "the body is not JSON: lone surrogate", pointer="#") from None
-    except RecursionError:
-        raise ProblemError(400, "the body is nested too deep", pointer="#") from None
-    except ValueError as error:
-        raise ProblemError(400, f"the body is not JSON: {error}", pointer="#") from None
-    return tree
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+        return json_tree(body)
+    except TreeError as error:
+        raise ProblemError(400, f"the body, {error}" if error.line else f"the body is {error}", pointer="#") from None
 
 
 def compact(tree: object) -> str:

@@ -10,6 +10,7 @@ import os
 from os import PathLike
 
 import pyarrow as pa
+from mockraft.files.given_files import open_file
 from mockraft.spark_replay.formats.file_events import CaptureError
 from mockraft.spark_replay.storage import Location, LocationError
 
@@ -115,7 +116,7 @@ def _open(path: str) -> tuple[io.RawIOBase | pa.NativeFile, bool]:
     try:
         location = Location.parse(path)
         if not location.is_remote:
-            return open(location.path, "rb", buffering=0), False
+            return open_file(location.path), False
         return location.file_system().open_input_file(location.arrow_path), True
     except LocationError as error:
         raise CaptureError(f"cannot be opened: {error}") from None

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from mockraft.files.trees import read_tree
 from mockraft.spark_replay.regression.classes import ANY_ORDER, CLASSES, COMPARED, class_of
 from mockraft.wire import api_keys, messages
 from mockraft.wire.names import did_you_mean, similar_names
@@ -195,13 +195,9 @@ _ENTRY_KEYS = {"api", "path", "class", "versions", "why"}
 def read_rules(path: str | PathLike[str]) -> Rules:
     """Return the generated rules with a file's overrides; if several match a field, the last one counts.
 
-    Raises RuleError for invalid TOML or an invalid entry, and OSError.
+    Raises GivenFileError for a file that is no TOML, and RuleError for an invalid entry.
     """
-    try:
-        tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RuleError(f"not valid TOML: {error}") from None
-    return rules_of(tree)
+    return rules_of(read_tree(Path(path), ".toml").tree)
 
 
 def rules_of(tree: Mapping[str, object]) -> Rules:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from mockraft.files.given_files import TEXT_BYTES_MAX, read_file
 from mockraft.spark_replay.endpoints import Endpoint as Address
 from mockraft.spark_replay.regression.send_order import CAUSAL, Survey
 
@@ -167,7 +168,7 @@ def _to_install(version: str) -> tuple[str, str]:
         return version, f"mockraft=={version}"
     wheel = Path(version)
     try:
-        content = wheel.read_bytes()
+        content = read_file(wheel, TEXT_BYTES_MAX)
     except OSError as error:
         raise TargetError(f"cannot read {version}: {error.strerror}") from None
     # A wheel that is built again has the same name.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from mockraft.files.trees import json_tree
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import decode_record_batches
 from mockraft.spark_replay.formats.file_events import OnError
@@ -135,7 +135,7 @@ def rules_of(folder: Folder) -> list[dict[str, Any]] | None:
     """Return the rules of a replay, each with how often it fired, if the replay recorded them."""
     path = Location.parse(folder) / RULES
     try:
-        rules = json.loads(read_file(path))
+        rules = json_tree(read_file(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -8,6 +8,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mockraft.files.given_files import files_below
 from mockraft.spark_replay.storage.locations import Location, LocationError
 
 Accept = Callable[[str], bool]
@@ -69,8 +70,8 @@ def _local_files(path: str, accept: Accept) -> Iterator[StoredFile]:
         for each in glob(path, recursive=True):
             yield from _local_files(each, accept) if Path(each).is_dir() else _local_file(each)
     elif Path(path).is_dir():
-        for file in Path(path).rglob("*"):
-            if accept(file.name) and file.is_file():
+        for file in files_below(path):
+            if accept(file.name):
                 yield from _local_file(str(file))
     elif Path(path).exists():
         yield from _local_file(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mockraft.files import given_files
 from mockraft.files.private_files import write_private
 from mockraft.spark_replay.storage.locations import Location
 
@@ -11,7 +12,7 @@ from mockraft.spark_replay.storage.locations import Location
 def read_file(location: Location) -> bytes:
     """Return the bytes of a file. Raises FileNotFoundError, OSError."""
     if not location.is_remote:
-        return Path(location.path).read_bytes()
+        return given_files.read_file(location.path, given_files.TEXT_BYTES_MAX)
     with location.file_system().open_input_file(location.arrow_path) as file:
         content: bytes = file.read()
     return content

@@ -26,12 +26,12 @@ A step is a mapping with one key, its kind:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from mockraft.files.trees import read_tree
 from mockraft.releases import METADATA_VERSION, release
 from mockraft.wire import uuids
 from mockraft.wire.names import did_you_mean
@@ -91,19 +91,12 @@ def _value_text(value: object) -> str:
 
 
 def read_plan(path: Path) -> list[Step]:
-    """Read a plan file. OSError, PlanError; ModuleNotFoundError for YAML without PyYAML."""
-    text = path.read_text()
-    if path.suffix == ".json":
-        try:
-            return steps_of(json.loads(text))
-        except json.JSONDecodeError as error:
-            raise PlanError(f"not JSON: {error}") from error
-    import yaml
-
+    """Read a plan file, YAML unless its name ends in .json. GivenFileError, PlanError."""
+    given = read_tree(path, ".yaml")
     try:
-        return steps_of(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        raise PlanError(f"not YAML: {error}") from error
+        return steps_of(given.tree)
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from None
 
 
 def steps_of(tree: object) -> list[Step]:

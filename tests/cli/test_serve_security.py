@@ -145,7 +145,7 @@ def test_bad_pem_files_and_encrypted_keys_are_refused(tmp_path: Path) -> None:
     files = ("--security-protocol", "SSL", "--ssl-certificate-file", str(authority.certificate), "--ssl-key-file")
     (tmp_path / "no.pem").write_text("no PEM")
     assert "are no certificate with its key in PEM" in refused(*files, str(tmp_path / "no.pem"))
-    assert "there is no such file" in refused(*files, str(tmp_path / "nothing.pem"))
+    assert "No such file or directory; certificates" in refused(*files, str(tmp_path / "nothing.pem"))
     other = authority.issue("/CN=other")
     assert "are no certificate with its key in PEM" in refused(*files, str(other.key))
     encrypted = tmp_path / "encrypted.key"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from mockraft.files import private_files
-from mockraft.files.private_files import read_file, replace_file, write_private
+from mockraft.files.given_files import read_file
+from mockraft.files.private_files import replace_file, write_private
 
 
 def test_a_new_private_file_is_its_owners_alone_and_is_replaced_whole(tmp_path: Path) -> None:
@@ -51,8 +52,8 @@ def test_a_replaced_file_keeps_its_mode_and_a_new_one_is_its_owners_alone(tmp_pa
 def test_only_a_regular_file_up_to_a_size_is_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"something")
-    with pytest.raises(OSError, match="file has more than 8 bytes"):
+    with pytest.raises(OSError, match=r"has more than 8 bytes.*file"):
         read_file(path, 8)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="pipe is not a regular file"):
+    with pytest.raises(OSError, match=r"not a regular file.*pipe"):
         read_file(tmp_path / "pipe", 8)

@@ -185,3 +185,14 @@ def test_a_record_that_does_not_fit_ends_the_state(tmp_path: Path, history: Hist
     moment = torn.moment()
     assert 0 < moment.id.end_offset < history.end_offset
     assert "cannot be applied" in torn.notes[0]
+
+
+def test_a_topic_without_partitions_and_a_config_that_is_no_number_are_compared(history: History) -> None:
+    created = next(each.offset for each in history.records() if type(each.record).__name__ == "TopicRecord")
+    before, after = history.moments(created - 1, created)
+    after.image.apply(ConfigRecord(resource_type=2, resource_name="orders", name="min.insync.replicas", value="x"), 0)
+    assert any("orders" in line for line in map(str, changes(before.image, after.image)))
+
+
+def test_a_time_may_be_beyond_the_year_9999() -> None:
+    assert time_text(10**17) == f"{10**17} ms after 1970"

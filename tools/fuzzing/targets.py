@@ -20,6 +20,7 @@ from crc32c import crc32c
 from mockraft.brokers.log_dirs import record_times
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import LogConfig, check_produced, read_produced
+from mockraft.files.trees import GivenFileError
 from mockraft.kafka_api.effects import Close
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
@@ -29,7 +30,7 @@ from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.log.state_file import read_state
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
-from mockraft.server.stubs.stub_file import StubFileError, read_stub_file
+from mockraft.server.stubs.stub_file import read_stub_file
 from mockraft.spark_replay.decoding import decode_batches
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
 from mockraft.spark_replay.formats import CaptureError
@@ -179,11 +180,11 @@ def capture(data: bytes) -> None:
 
 
 def stubs(data: bytes) -> None:
-    """A file of stubs, YAML if its first byte is odd: stubs that survive JSON, or a StubFileError."""
+    """A file of stubs, YAML if its first byte is odd: stubs that survive JSON, or a GivenFileError."""
     path = file_with(data[1:], "stubs.yaml" if data[:1] and data[0] & 1 else "stubs.json")
     try:
         found = read_stub_file(path)
-    except StubFileError:
+    except GivenFileError:
         return
     for stub in found.stubs:
         assert type(stub).from_json(stub.to_json()).to_json() == stub.to_json()

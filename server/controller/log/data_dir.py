@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.files.directory_lock import lock_directory
+from mockraft.files.given_files import TEXT_BYTES_MAX, read_file
 from mockraft.files.private_files import DIRECTORY_MODE, replace_file, sync_directory
+from mockraft.files.trees import json_tree
 from mockraft.kafka_configs import java_properties
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, PARTITION, ElectionState, ReplicaKey
@@ -93,12 +95,12 @@ class DataDir:
         """Read quorum-state, data version 0 or 1; epoch 0 when there is no such file yet."""
         path = self.partition_path / "quorum-state"
         try:
-            state = json.loads(path.read_text(errors="replace").partition("\n")[0])
+            state = json_tree(read_file(path).decode(errors="replace").partition("\n")[0])
             leader_id, voted_id, epoch = (_int32(state, key) for key in ("leaderId", "votedId", "leaderEpoch"))
             voted_directory_id = uuids.read_text(state.get("votedDirectoryId", uuids.text_of(NO_DIRECTORY_ID)))
         except FileNotFoundError:
             return ElectionState()
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataDirError(f"{path}: not a quorum-state file: {error}") from error
         # Kafka counts past the last epoch to a negative one, and continues at the log's.
         if reason := limits.refusal(epoch=max(epoch, 0)):
@@ -128,7 +130,7 @@ class DataDir:
         """Read the (epoch, start offset) pairs of leader-epoch-checkpoint, empty when there is no such file."""
         path = self.partition_path / "leader-epoch-checkpoint"
         try:
-            lines = path.read_text(errors="replace").split("\n")
+            lines = read_file(path, TEXT_BYTES_MAX).decode(errors="replace").split("\n")
             pairs = [line.split() for line in lines[2:] if line]
             epochs = [(int(epoch), int(start)) for epoch, start in pairs]
         except FileNotFoundError:
@@ -170,7 +172,7 @@ class DataDir:
         topic, topic_id = self.partition_path / "partition.metadata", f"topic_id: {uuids.text_of(CLUSTER_METADATA_ID)}"
         if not topic.exists():
             replace_file(topic, [f"version: 0\n{topic_id}".encode()])
-        elif topic_id not in topic.read_text(errors="replace").splitlines():
+        elif topic_id not in read_file(topic).decode(errors="replace").splitlines():
             raise DataDirError(f"{topic}: it has not the {topic_id} of {CLUSTER_METADATA}")
         if "directory.id" in found:
             return _uuid(path, found["directory.id"])
@@ -213,6 +215,6 @@ def _check_same(path: Path, key: str, found: str | None, expected: str) -> None:
 def read_meta_properties(path: Path) -> dict[str, str]:
     """Return the keys and values of meta.properties. OSError; DataDirError if it is no Java properties file."""
     try:
-        return java_properties.read(path.read_bytes())
+        return java_properties.read(read_file(path))
     except ValueError as error:
         raise DataDirError(f"{path}: {error}") from error

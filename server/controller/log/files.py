@@ -178,7 +178,7 @@ class LogFiles:
             return None
         try:
             found = list(Snapshot(snapshot.BOOTSTRAP, path).records())
-        except WireError as error:
+        except (OSError, WireError) as error:
             raise DataDirError(f"{path}: {error}") from error
         if not found and path == first_snapshot:
             return None

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from mockraft.files.given_files import SEGMENT_BYTES_MAX, read_file
 from mockraft.files.private_files import FILE_MODE, sync_directory
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
@@ -277,7 +278,7 @@ class LogStorage:
 
 
 def _read_batches(path: Path, is_last: bool) -> Iterator[tuple[BatchHeader, bytes]]:
-    data = path.read_bytes()
+    data = read_file(path, SEGMENT_BYTES_MAX)
     position = 0
     while position < len(data):
         try:

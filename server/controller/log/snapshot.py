@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from mockraft.files.given_files import SNAPSHOT_BYTES_MAX, open_file
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
@@ -75,13 +76,15 @@ class Snapshot:
         """Read up to `bytes_max` bytes from `position`, not aligned to batches. OSError if the file is gone."""
         if self._path is None:
             return self._data[position : position + bytes_max]
-        with self._path.open("rb") as file:
+        with open_file(self._path) as file:
             return os.pread(file.fileno(), bytes_max, position)
 
     def batches(self) -> Iterator[Batch]:
         """Return all batches. WireError when one is damaged or the snapshot lacks its header or footer."""
         batch = None
         try:
+            if self.size > SNAPSHOT_BYTES_MAX:
+                raise WireError(f"has more than {SNAPSHOT_BYTES_MAX:,} bytes")
             for batch in record_batch.read_batches(self.read(0, self.size)):
                 if batch.base_offset == 0 and _first_control_type(batch) != record_batch.SNAPSHOT_HEADER:
                     raise WireError("does not begin with a SnapshotHeader")

@@ -7,18 +7,18 @@ have any name and Kafka's tools still read it. A snapshot from a Kafka data dire
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from mockraft.files.private_files import write_private
+from mockraft.files.trees import json_tree
 from mockraft.releases import METADATA_VERSION
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.log import limits, snapshot
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.quorum.voter_set import control_records
-from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.register_controller_record import RegisterControllerRecord
@@ -82,9 +82,9 @@ def read_state(path: Path) -> SavedState:
     try:
         batches = list(found.batches())
         records = list(snapshot.records_of(batches))
-    except WireError as error:
+        about = about_state(records)
+    except ValueError as error:
         raise ValueError(f"{path}: no saved state and no snapshot of the metadata log: {error}") from error
-    about = about_state(records)
     image = Image()
     for record, _ in records:
         try:
@@ -118,11 +118,17 @@ def encode(snapshot_id: SnapshotId, records: Iterable[RecordAt], log: MetadataLo
 
 
 def about_state(records: Iterable[RecordAt]) -> AboutState:
-    """Return the note in the records of a state file; empty for a snapshot of Kafka's."""
+    """Return the note in the records of a state file; empty for a snapshot of Kafka's. ValueError for another note."""
     for record, _ in records:
         if isinstance(record, NoOpRecord):
             for tag, value in record.unknown_tagged_fields:
                 if tag == _ABOUT_TAG:
-                    about: AboutState = json.loads(value)
-                    return about
+                    return _about(json_tree(value))
     return {}
+
+
+def _about(tree: object) -> AboutState:
+    kinds: Mapping[str, type] = {"clusterId": str, "endOffset": int, "controllers": bool}
+    if not isinstance(tree, dict) or not all(type(value) is kinds.get(name) for name, value in tree.items()):
+        raise ValueError(f"the note of a saved state has {', '.join(kinds)}, and is not {tree!r:.80}")
+    return AboutState(**tree)  # type: ignore[typeddict-item]  # checked here

@@ -62,8 +62,10 @@ def min_isr_in(image: "Image", topic: Topic) -> int:
 
 
 def _least(value: str | None, topic: Topic) -> int:
-    assert value is not None, "min.insync.replicas has a default"
-    return min(int(value), len(topic.partitions[0].replicas))
+    # A log may have a text that is no number, and begin a topic without its partitions.
+    number = int(value) if value is not None and value.isdecimal() and len(value) < 10 else 1
+    first = topic.partitions.get(0)
+    return number if first is None else min(number, len(first.replicas))
 
 
 def topic_election(controller: "ControllerContext", topic: Topic) -> ElectionType:

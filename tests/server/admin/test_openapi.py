@@ -66,7 +66,7 @@ def test_an_operation_answers_as_it_is_described(url: str, label: str, mode: Gen
     asked = 0
     checks = CHECKS if LENIENT.search(label) else [*CHECKS, negative_data_rejection]
 
-    @settings(max_examples=budget(1, 3), derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=budget(1, 100), derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=OPERATIONS[label].as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
         nonlocal asked

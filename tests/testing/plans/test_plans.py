@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, SyncController
+from mockraft.files.trees import GivenFileError
 from mockraft.releases import release
 from mockraft.testing.plan import PlanError, PlanOutcome, read_plan, steps_of
 
@@ -352,7 +353,7 @@ def test_plan_files(tmp_path: Path) -> None:
     wrong.write_text("- [")
     assert read_plan(yaml) == read_plan(as_json)
     assert [str(each) for each in read_plan(yaml)] == ["restart all", "lose 2", "upgrade metadata.version 4.4"]
-    with pytest.raises(PlanError, match="not YAML"):
+    with pytest.raises(GivenFileError, match="not YAML"):
         read_plan(wrong)
 
 

@@ -19,6 +19,7 @@ from mockraft.server.raft.raft import Raft
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
 from ....conftest import Cluster, type_name
@@ -149,3 +150,10 @@ def test_a_format_that_no_controller_supports_is_named(formatted: Any, tmp_path:
         DataDirError, match=r"share\.version 2 is not supported .* Kafka 4\.3; serve with --release 4\.4"
     ):
         formatted(level("metadata.version", 30), level("share.version", 2), release="4.3")
+
+
+@pytest.mark.parametrize("note", [b'{"endOffset": "abc"}', b"[]", b"1", b"[" * 9_999, b"\xff"])
+def test_another_note_is_no_state(tmp_path: Path, note: bytes) -> None:
+    path = snapshot_of(tmp_path / "x", level("metadata.version", 29), NoOpRecord(unknown_tagged_fields=[(7_777, note)]))
+    with pytest.raises(ValueError, match="no saved state"):
+        read_state(path)
