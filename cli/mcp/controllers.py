@@ -6,12 +6,16 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from threading import Timer
 from typing import Literal, Self
 
 from mockraft.cli.admin.api import AdminClient
 
+START_S = 120
 STOP_S = 10
+ERROR_LENGTH = 10_000
 READY = re.compile(r"mockraft ready bootstrap=(?P<bootstrap>\S+) .*admin=(?P<admin>http\S+)")
 
 
@@ -65,20 +69,25 @@ class Controllers:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MOCKRAFT_")}
         self._is_twin = command == "twin"
         ports = ["--port", "0", "--admin-port", "0", "--until-stdin-ends"]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "mockraft", command, *ports, *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        assert self._process.stdout is not None
-        ready = READY.match(self._process.stdout.readline())
-        if ready is None:
-            _, errors = self._process.communicate()
-            self._process = None
-            raise NoControllerError(errors.strip() or f"mockraft {command} ended without a message")
+        with tempfile.TemporaryFile("w+") as errors:  # a pipe that nobody reads would stop a process that writes much
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "mockraft", command, *ports, *options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=environment,
+            )
+            assert self._process.stdout is not None
+            too_late = Timer(START_S, self._process.kill)
+            too_late.start()
+            ready = READY.match(self._process.stdout.readline())
+            too_late.cancel()
+            if ready is None:
+                self.stop()
+                errors.seek(0)
+                about = f"mockraft {command} ended without a message, or had none in {START_S} s"
+                raise NoControllerError(errors.read(ERROR_LENGTH).strip() or about)
         self._started = AdminClient(ready["admin"])
         return {"bootstrap": ready["bootstrap"], "admin": ready["admin"]}
 
