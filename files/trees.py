@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from mockraft.files.given_files import TEXT_BYTES_MAX, read_text
 
 if TYPE_CHECKING:
-    from yaml import Node
+    from yaml import Node, SafeLoader
 
 DEPTH_MAX: Final = 100
 DIGITS_MAX: Final = 40
@@ -99,7 +99,7 @@ def json_tree(text: str | bytes, *, keys_repeat: bool = False) -> Any:
     return _checked(tree, "JSON")
 
 
-def toml_tree(text: str) -> Any:
+def toml_tree(text: str) -> dict[str, object]:
     """Return the tree of a TOML text. TreeError."""
     try:
         tree = tomllib.loads(text, parse_float=_number)
@@ -109,7 +109,8 @@ def toml_tree(text: str) -> Any:
         raise TreeError(f"not TOML: {error}") from None
     except ValueError:
         raise TreeError("not TOML: a number of too many digits") from None
-    return _checked(tree, "TOML")
+    _checked(tree, "TOML")
+    return tree
 
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -176,9 +177,9 @@ def _yaml_tree(path: Path, text: str) -> tuple[object, Node | None]:
     except ImportError:
         about = "YAML needs PyYAML: pip install 'mockraft[admin]', or write the file as JSON"
         raise NoYamlError(f"{path}: {about}") from None
-    loader = _loader()
+    loader = _loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     try:
-        _check_events(text)
+        _check_events(text, loader)
         reading = loader(text)
         root: Node | None = reading.get_single_node()
         if root is None:
@@ -200,23 +201,20 @@ def _line_of(mark: object) -> int | None:
     return None if line is None else line + 1
 
 
-def _loader() -> Any:
+def _loader(base: type[SafeLoader]) -> Any:
     """Return a loader that makes JSON only: tags of other types are errors, times are texts."""
-    import yaml
-
-    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     kinds = ("null", "bool", "int", "float", "str", "seq", "map")
     made: dict[str | None, object] = {kind: base.yaml_constructors[kind] for kind in map(f"{_YAML}{{}}".format, kinds)}
     made |= {f"{_YAML}timestamp": made[f"{_YAML}str"], None: base.yaml_constructors[None]}
     return type("JsonLoader", (base,), {"yaml_constructors": made})
 
 
-def _check_events(text: str) -> None:
+def _check_events(text: str, loader: type[SafeLoader]) -> None:
     """Raise TreeError for YAML that is deep or large, which would take long to compose."""
     import yaml
 
     depth = 0
-    for number, event in enumerate(yaml.parse(text, Loader=_loader())):
+    for number, event in enumerate(yaml.parse(text, Loader=loader)):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEPTH_MAX:
