@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Callable
 import re
+from collections.abc import Callable
 from email.message import Message as Headers
 from functools import partial
 
