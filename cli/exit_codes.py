@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     USAGE = 2, "a wrong option, or a file that cannot be read or written"
     CANNOT_LISTEN = 3, "an address cannot be listened on"
     UNUSABLE_DIRECTORY = 4, "a data or log directory cannot be used"
-    CANNOT_CONTINUE = 5, "the controller cannot continue (a full disk, an I/O error)"
+    CANNOT_CONTINUE = 5, "the controller cannot continue (a full disk, an I/O error, a data directory that was deleted)"
     NO_ANSWER = 6, "no usable answer from a controller"
     MISSING = 7, "a package or program that it needs is missing"
     INTERRUPTED = 130, "interrupted"

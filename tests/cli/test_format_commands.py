@@ -98,7 +98,7 @@ def test_reports_missing_requirements(tmp_path: Path, config: Path) -> None:
         (("--node-id", "-1", "--log-dir", "d"), "--node-id"),
         (("--node-id", "2147483648", "--log-dir", "d"), "--node-id"),
         (("--config", tmp_path / "none"), "No such file"),
-        (("--config", tmp_path), "not a regular file"),
+        (("--config", tmp_path), "Is a directory"),
     ):
         done = format_dirs(*arguments)
         assert done.exit_code == 2

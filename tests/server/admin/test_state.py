@@ -1,7 +1,6 @@
 """State, system and life of the controller over HTTP."""
 
 import inspect
-import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -227,9 +226,3 @@ async def test_restarted_node_continues_its_journal(asking: Asking) -> None:
             "before",
             "after",
         ]
-
-
-async def test_a_snapshot_that_cannot_be_written_is_a_conflict(asking: Asking, tmp_path: Path) -> None:
-    async with Controller(data_dir=tmp_path / "data") as controller, asking(controller) as http:
-        shutil.rmtree(tmp_path / "data")
-        assert (await http.post("/v1/snapshots")).status_code == 409
