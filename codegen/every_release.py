@@ -1,10 +1,10 @@
 """Kafka's messages in the versions of every supported release: what captures and `decode` read.
 
 A version of a message has the same bytes in every release, so the newest release's spec of a message is given the
-versions that it has dropped (KIP-896), with the fields that only those have. Messages that are gone altogether keep the
-spec of the last release that had them (`LeaderAndIsrRequest`, with ZooKeeper). Two early-access messages changed within
-a version: `ConsumerGroupDescribeResponse` 0 after 3.7 and `ReadShareGroupStateSummaryResponse` 0 after 4.0 are read as
-newer releases write them.
+versions that it has dropped (KIP-896), with the fields that only those have; 3.7 has every version since 0.9. Messages
+that are gone altogether keep the spec of the last release that had them (`LeaderAndIsrRequest`, with ZooKeeper).
+Early-access messages that changed within a version are read as newer releases write them: `ConsumerGroupHeartbeat` 0
+before 3.7, `ConsumerGroupDescribeResponse` 0 after it and `ReadShareGroupStateSummaryResponse` 0 after 4.0.
 
 A class is made when a frame first needs it, and messages that have dropped no version keep their generated class.
 """

@@ -97,9 +97,14 @@ class Overlay:
             return messages.response_header_version(api_key, api_version)
         return 1 if found.schema.flexible.covers(api_version) and api_key != api_keys.API_VERSIONS else 0
 
+    @cached_property
+    def api_names(self) -> dict[int, str]:
+        """Names of the APIs by key, as their schemas spell them (`BrokerHeartbeat`)."""
+        return {key: name.removesuffix("Request") for key, name in self.requests.items()}
+
     def api_name(self, api_key: int) -> str:
-        """Return the API's name as its schemas spell it (`BrokerHeartbeat`); an unknown API key as its number."""
-        return self.requests.get(api_key, f"UnknownApi{api_key}").removesuffix("Request")
+        """Return the API's name; an unknown API key as its number."""
+        return self.api_names.get(api_key, f"UnknownApi{api_key}")
 
     def _by_number(self, kind: str) -> dict[int, str]:
         return {found.schema.api_key: name for name, found in self.overlaid.items() if found.schema.kind == kind}

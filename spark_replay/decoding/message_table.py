@@ -75,6 +75,6 @@ def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def api_names(frames: pa.RecordBatch) -> pa.Array:
     """Return the APIs' names as Kafka spells them (`BrokerHeartbeat`); null for an unknown key."""
-    names = {key: name.removesuffix("Request") for key, name in in_use().requests.items()}
+    names = in_use().api_names
     keys = frames.column("api_key").dictionary_encode()
     return pa.array([names.get(key) for key in keys.dictionary.to_pylist()], pa.string()).take(keys.indices)

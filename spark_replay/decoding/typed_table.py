@@ -120,7 +120,7 @@ def _parts(verdicts: VerdictColumns, is_wanted: npt.NDArray[np.bool_]) -> list[t
 
 
 def _api_key(api: str) -> int:
-    keys = {name.removesuffix("Request"): key for key, name in in_use().requests.items()}
+    keys = {name: key for key, name in in_use().api_names.items()}
     if api not in keys:
         raise WireError(f"Kafka has no API {api!r}; {did_you_mean(api, [*keys])}")
     return keys[api]

@@ -66,9 +66,12 @@ class FrameVerdict(NamedTuple):
 
 
 class _Body(NamedTuple):
-    """A decoded body: its bytes written again, or the error of writing, its unknown tags and what its row gets."""
+    """A decoded body: its bytes written again, its unknown tags and what its row gets.
 
-    written: bytes
+    `refusal` is the reason why it cannot be written (`written` is None), or why it is not all of the bytes.
+    """
+
+    written: bytes | None
     refusal: str | None
     unknown_tags: tuple[int, ...]
     made: object
@@ -126,27 +129,36 @@ def judge_as(
         offset = None if error.offset is None else min(error.offset + at, len(data))
         place = "" if error.field is None else f" (field {error.field})"
         return FrameVerdict("error", offset, f"{error.what}{place}")
-    written = header.write(version_of_header) + body.written
     tags = (*(tag for tag, _ in header.unknown_tagged_fields), *body.unknown_tags)
-    if body.refusal is not None:
+    if body.written is None:
         return FrameVerdict("ok", None, body.refusal, False, None, tags, body.made)
+    written = header.write(version_of_header) + body.written
     if written == data:
         return FrameVerdict("ok", None, None, True, None, tags, body.made)
-    return FrameVerdict("ok", None, None, False, first_difference(written, data), tags, body.made)
+    return FrameVerdict("ok", None, body.refusal, False, first_difference(written, data), tags, body.made)
 
 
 def _body(cls: type[Message], version: int, block: bytes, make_body: MakeBody | None) -> _Body:
     if len(block) >= LARGE_BODY_BYTES:
         _check_large(cls, version, block)
-    message = cls.read(block, version)
+    message, end = _read(cls, version, block)
     tags: list[int] = []
     constructed: type = with_constructor(cls)
     _collector(constructed, version)(message, tags)
     made = make_body(message, version, block) if make_body else None
     try:
-        return _Body(message.write(version), None, tuple(tags), made)
+        written = message.write(version)
     except WireError as error:
-        return _Body(b"", str(error), tuple(tags), made)
+        return _Body(None, str(error), tuple(tags), made)
+    refusal = None if end == len(block) else f"{len(block) - end} bytes follow the request; Kafka ignores them"
+    return _Body(written, refusal, tuple(tags), made)
+
+
+def _read(cls: type[Message], version: int, block: bytes) -> tuple[Message, int]:
+    """Return a body and its end. Bytes may follow a request, as librdkafka before 1.0 sent them."""
+    if schema_of(cls).kind == "request":
+        return cls.read_from(block, version, 0)
+    return cls.read(block, version), len(block)
 
 
 def _check_large(cls: type[Message], version: int, block: bytes) -> None:

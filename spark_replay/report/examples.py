@@ -12,8 +12,9 @@ import shlex
 from collections.abc import Collection
 from typing import NamedTuple
 
+from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.report.columns import TEXT_MAX
-from mockraft.wire import api_keys, error_codes
+from mockraft.wire import error_codes
 from mockraft.wire.connection import parse_request, read_response
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import Json, to_json
@@ -49,7 +50,7 @@ class Command(NamedTuple):
 
 def api_name(api_key: int) -> str:
     """Return Kafka's name of an API; "unknown" for the key that stands for all unnamed ones."""
-    return api_keys.NAMES.get(api_key, "unknown")
+    return in_use().api_names.get(api_key, "unknown")
 
 
 def response_text(frame: bytes | None, api_key: int, api_version: int, *, show_secrets: bool = False) -> str:
@@ -113,7 +114,8 @@ def decode_command(
         return ""
     shown = frame
     if not show_secrets:
-        shown = masked_response(frame, api_key, api_version) if is_response else masked_request(frame)
+        found = in_use()
+        shown = masked_response(frame, api_key, api_version, found) if is_response else masked_request(frame, found)
     framed = len(shown).to_bytes(4, "big") + shown
     what = "--show-secrets " if show_secrets else ""
     what += f"--response {api_name(api_key)} --version {api_version} " if is_response else ""

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.report.columns import connection_keys, count_rows, cut_texts, first_integer, integers
 from mockraft.spark_replay.report.events import TrafficEvents
 from mockraft.spark_replay.report.heartbeats import Heartbeats
 from mockraft.spark_replay.report.sketches import DistinctKeys, LogHistogram, Tally, TimeBins, keep_first
-from mockraft.wire import api_keys
 
 UNKNOWN_API = -1
 MESSAGE_COLUMNS = [
@@ -36,7 +36,7 @@ Group = tuple[int, int, bool, str]
 
 def known_api(api_key: int) -> int:
     """Return the key, or UNKNOWN_API if Kafka has no name for it."""
-    return api_key if api_key in api_keys.NAMES else UNKNOWN_API
+    return api_key if api_key in in_use().api_names else UNKNOWN_API
 
 
 class Traffic:

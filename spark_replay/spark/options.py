@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.formats.splits import SplitIndex
 from mockraft.spark_replay.storage import LocationError
 from mockraft.spark_replay.storage.locations import refuse_credentials
-from mockraft.wire import api_keys
 from mockraft.wire.names import similar_names
 
 LEVELS = ("runs", "packets", "frames", "file_events")
@@ -20,7 +20,6 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 2
 CHUNK_BYTES_MAX = 512 << 20
 """Limit of `chunkBytes`: a run is a row, and all rows of a batch must stay below 2 GiB."""
 _PORT_MAX = 65_535
-_API_KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
 
 
 class OptionError(ValueError):
@@ -120,9 +119,10 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _apis(text: str) -> tuple[int, ...]:
+    known = {name.lower(): key for key, name in every_release().api_names.items()}
     keys = []
     for each in _names(text):
-        key = int(each) if each.isdecimal() else _API_KEYS.get(each.lower())
+        key = int(each) if each.isdecimal() else known.get(each.lower())
         if key is None:
             raise ValueError(f"!Kafka has no API {each}")
         keys.append(key)

@@ -2,7 +2,7 @@
 
 Inside a stream that is being read, a frame only needs to be possible: an API or version unknown to this codec is still
 a frame. When searching for frames (after a gap, at a start midway), it must be plausible: a known API in a known
-version, and a client id that fits and is text.
+version, and a client id that fits and is text. A version that only older releases have must be readable as well.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from struct import Struct
 
 import numpy as np
 from mockraft.spark_replay.arrow_columns import Array
+from mockraft.spark_replay.streams.old_requests import every_message, is_old_request
 from mockraft.spark_replay.walks import API_KEY_MAX, API_VERSION_MAX, REQUEST_BYTES_MIN, RESPONSE_BYTES_MIN
 from mockraft.wire import api_keys, messages
 
@@ -26,10 +27,7 @@ _TLS_RECORDS = tuple(bytes((kind, 3)) for kind in (0x14, 0x15, 0x16, 0x17))
 
 @cache
 def _versions(api_key: int) -> range:
-    """The versions of an API; all possible ones for ApiVersions, since clients start with their newest.
-
-    Those that the newest release has dropped are left out: ZooKeeper's sessions begin as Produce 0 does.
-    """
+    """The newest release's versions of an API; all possible ones for ApiVersions: clients start with their newest."""
     if api_key == api_keys.API_VERSIONS:
         return range(API_VERSION_MAX + 1)
     if api_key not in messages.REQUESTS:
@@ -63,10 +61,7 @@ def _header_versions(api_key: int, api_version: int) -> tuple[int, int]:
         if request.min_version <= api_version <= request.max_version:
             of_response = messages.response_header_version(api_key, api_version)
             return messages.request_header_version(api_key, api_version), of_response
-    # Reading the specs of all releases takes longer than a small capture.
-    from mockraft.codegen.every_release import every_release
-
-    found = every_release()
+    found = every_message()
     if api_key not in found.requests:
         return -1, -1
     return found.request_header_version(api_key, api_version), found.response_header_version(api_key, api_version)
@@ -82,16 +77,23 @@ def is_plausible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool
     if len(data) < REQUEST_START.size:
         return False
     length, key, version, _, name_bytes = REQUEST_START.unpack_from(data)
-    if not 10 <= length <= frame_bytes_max or version not in _versions(key):
+    if not 10 <= length <= frame_bytes_max or not 0 <= key <= API_KEY_MAX:
         return False
-    if not -1 <= name_bytes <= min(CLIENT_ID_BYTES_MAX, length - 10):
-        return False
-    name = bytes(data[14 : 14 + max(name_bytes, 0)])
-    if not name.isascii() or not name.decode("ascii").isprintable():
+    versions = _versions(key)
+    if version in versions:
+        if not _is_client_id(data, name_bytes, min(CLIENT_ID_BYTES_MAX, length - 10)):
+            return False
+    elif version >= versions.stop > 0 or not is_old_request(data, key, version):
         return False
     # A frame that ends inside the segment must be followed by another.
     rest = len(data) - 4 - length
     return rest < REQUEST_START.size or is_possible_request(data[4 + length :], frame_bytes_max)
+
+
+def _is_client_id(data: bytes | memoryview, size: int, size_max: int) -> bool:
+    """Return True if a request may have a client id of that size: null is -1."""
+    name = bytes(data[14 : 14 + max(size, 0)])
+    return -1 <= size <= size_max and name.isascii() and name.decode("ascii").isprintable()
 
 
 def is_possible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:

@@ -70,11 +70,12 @@ def test_no_frames_are_no_messages() -> None:
 
 def test_undecodable_frame_is_a_row_with_reason() -> None:
     data, _, _, _ = request_frame(BrokerHeartbeatRequest(), 2)
+    answer, _, _, _ = response_frame(BrokerHeartbeatResponse(), 2)
     rows: dict[str, list[AnyRow]] = {
         "ok": [(data, 63, 2, False)],
         "unknown_api": [(data, 9999, 0, False), (data, -1, -1, True)],
         "unknown_version": [(data, 63, 99, False)],
-        "error": [(data[:-5], 63, 2, False), (data + b"more", 63, 2, False), (b"", 63, 2, False)],
+        "error": [(data[:-5], 63, 2, False), (answer + b"more", 63, 2, True), (b"", 63, 2, False)],
         "truncated": [(None, 63, 2, False)],
         "opaque": [(data, None, None, False)],
     }
@@ -84,8 +85,8 @@ def test_undecodable_frame_is_a_row_with_reason() -> None:
     assert [row["roundtrip"] for row in messages] == [True] + [None] * 8
     assert messages[1]["api_name"] is None
     assert messages[3]["error"] == "BrokerHeartbeatRequest has versions 0 to 2"
-    assert messages[5]["error_offset"] == len(data)
-    assert messages[5]["error"] == "BrokerHeartbeatRequest v2: 4 bytes too many"
+    assert messages[5]["error_offset"] == len(answer)
+    assert messages[5]["error"] == "BrokerHeartbeatResponse v2: 4 bytes too many"
 
 
 def test_an_error_is_placed_in_the_frame_not_in_the_body() -> None:
