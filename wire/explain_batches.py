@@ -1,7 +1,7 @@
 """Record batches and their content as spans for `explain`: batch header, records, framed metadata records.
 
 An implementation of its own, independent of `record_batch`. Source: Kafka's DefaultRecordBatch,
-DefaultRecord and AbstractApiMessageSerde; compressed batches are not decompressed.
+DefaultRecord, LegacyRecord and AbstractApiMessageSerde; compressed batches are not decompressed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,6 +36,16 @@ _HEADER = (
     ("baseSequence", "int32"),
     ("recordCount", "int32"),
 )
+
+
+_MESSAGE_HEADER = (
+    ("offset", "int64"),
+    ("messageLength", "int32"),
+    ("crc", "uint32"),
+    ("magic", "int8"),
+    ("attributes", "int8"),
+)
+_MAGIC_AT = 16
 
 
 class _Cursor(Reader):
@@ -98,7 +108,7 @@ def _inside(data: bytes, span: Span, content_bytes: int) -> list[Span]:
         read_batches(data, read_to, end, f"{span.path}.", found)
     except WireError:
         # Bytes that are no batches, or a batch that a Fetch limit cut: what was read is still of use.
-        if len(found) < len(_HEADER):
+        if len(found) <= len(_MESSAGE_HEADER):
             return []
         read_to = found[-1].offset + found[-1].length
         found.append(Span(read_to, end - read_to, f"{span.path}.rest", "bytes", data[read_to:end], None))
@@ -114,6 +124,8 @@ def read_batches(data: bytes, offset: int, end: int, prefix: str, spans: list[Sp
 
 
 def _read_batch(data: bytes, offset: int, end: int, path: str, spans: list[Span]) -> int:
+    if data[offset + _MAGIC_AT : offset + _MAGIC_AT + 1] in (b"\0", b"\1"):
+        return _read_message(data, offset, end, path, spans)
     cursor = _Cursor(data, offset, end, spans)
     header = {name: cursor.read(path + name, kind) for name, kind in _HEADER[:4]}
     if header["magic"] != 2:
@@ -134,6 +146,28 @@ def _read_batch(data: bytes, offset: int, end: int, path: str, spans: list[Span]
     if cursor.at != batch_end:
         raise broken(cursor.at, f"{path}recordCount", f"{batch_end - cursor.at} bytes after the records")
     return batch_end
+
+
+def _read_message(data: bytes, offset: int, end: int, path: str, spans: list[Span]) -> int:
+    """Read a message of format 0 or 1 (Kafka's LegacyRecord); a compressed one has messages as its value."""
+    cursor = _Cursor(data, offset, end, spans)
+    header = {name: cursor.read(path + name, kind) for name, kind in _MESSAGE_HEADER}
+    message_end = offset + _LENGTH_COUNTED_FROM + header["messageLength"]
+    if not cursor.at <= message_end <= end:
+        raise broken(offset + 8, f"{path}messageLength", f"the message would end at {message_end}, the data at {end}")
+    cursor.end = message_end
+    if header["magic"]:
+        cursor.read(f"{path}timestamp", "int64")
+    for part in ("key", "value"):
+        length = cursor.read(f"{path}{part}", "int32")
+        if length >= 0:
+            start = cursor.skip(length, f"{path}{part}")
+            is_packed = part == "value" and header["attributes"] & _COMPRESSION
+            kind, value = ("compressed messages", b"") if is_packed else ("bytes", data[start : cursor.at])
+            spans.append(Span(start, length, f"{path}{part}", kind, value, None))
+    if cursor.at != message_end:
+        raise broken(cursor.at, f"{path}messageLength", f"{message_end - cursor.at} bytes after the value")
+    return message_end
 
 
 def _read_record(data: bytes, cursor: _Cursor, path: str, is_control: bool) -> None:

@@ -38,11 +38,8 @@ def read_records(data: bytes, header: BatchHeader, bytes_max: int) -> Iterator[R
     if header.compression == "none":
         position, end = header.position + HEADER_BYTES, header.end
     else:
-        try:
-            data = _decompressed(data[header.position + HEADER_BYTES : header.end], header.compression, bytes_max)
-        except (OSError, ValueError) as error:
-            problem = f"cannot be decompressed ({header.compression}): {error}"
-            raise WireError(f"record batch at {header.position}: {problem}") from None
+        packed = data[header.position + HEADER_BYTES : header.end]
+        data = decompressed(packed, header.compression, bytes_max, f"record batch at {header.position}")
         position, end = 0, len(data)
     fixed_time = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
     for index in range(header.record_count):
@@ -84,6 +81,14 @@ def _headers(data: bytes, position: int, end: int) -> tuple[list[tuple[str, byte
         value, position = _bytes(data, position, end)
         found.append(((key or b"").decode("utf-8", "backslashreplace"), value))
     return found, position
+
+
+def decompressed(packed: bytes, codec: str, bytes_max: int, source: str) -> bytes:
+    """Return decompressed bytes. Raises WireError, which names the source, for damage and more than `bytes_max`."""
+    try:
+        return _decompressed(packed, codec, bytes_max)
+    except (OSError, ValueError) as error:
+        raise WireError(f"{source}: cannot be decompressed ({codec}): {error}") from None
 
 
 def _decompressed(packed: bytes, codec: str, bytes_max: int) -> bytes:

@@ -7,13 +7,14 @@ records nor on how far they are compressed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.codegen.every_release import in_use
 from mockraft.spark_replay.arrow_columns import at_least_one
+from mockraft.spark_replay.decoding import old_messages
 from mockraft.spark_replay.decoding.client_batches import Record, read_records
 from mockraft.spark_replay.decoding.json_text import json_text
 from mockraft.spark_replay.decoding.message_table import cut
@@ -176,9 +177,13 @@ class _RecordReader:
         """Yield the records of a partition's bytes, which begin at the position of `place`."""
         position = 0
         while position < len(data):
-            if allows_tail and record_batch.is_partial(data, position):
+            is_message = old_messages.is_message(data, position)
+            if allows_tail and (old_messages if is_message else record_batch).is_partial(data, position):
                 return
             at = place._replace(position=place.position + position)
+            if is_message:
+                position = yield from self._of_message(data, position, at)
+                continue
             try:
                 header = record_batch.read_sparse_header(data, position)
             except WireError as error:
@@ -187,6 +192,21 @@ class _RecordReader:
                 continue
             yield from self._of_batch(data, header, at)
             position = header.end
+
+    def _of_message(self, data: bytes, position: int, at: _Row) -> Generator[_Row, None, int]:
+        """Yield the records of a message of format 0 or 1; return the position behind it."""
+        try:
+            message = old_messages.read_message(data, position)
+        except WireError as error:
+            yield at._replace(error=str(error))
+            return _after_broken(data, position)
+        at = at._replace(compression=message.compression)
+        try:
+            for record in old_messages.records_of(message, self._record_bytes_max):
+                yield at._replace(**record._asdict())
+        except WireError as error:
+            yield at._replace(offset=message.record.offset, error=str(error))
+        return message.end
 
     def _of_batch(self, data: bytes, header: BatchHeader, at: _Row) -> Iterator[_Row]:
         at = at._replace(
@@ -287,7 +307,7 @@ def _after_broken(data: bytes, position: int) -> int:
     """Return the position behind a broken batch, as far as its length can be believed."""
     length = int.from_bytes(data[position + 8 : position + 12], signed=True)
     end = position + 12 + length
-    return end if length >= record_batch.HEADER_BYTES - 12 and end <= len(data) else len(data)
+    return end if length >= old_messages.BYTES_MIN - 12 and end <= len(data) else len(data)
 
 
 def _control(at: _Row, record: Record, is_metadata: bool) -> _Row:

@@ -1,3 +1,4 @@
+import base64
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -103,6 +104,16 @@ def test_explains_batches_and_framed_records() -> None:
     assert said["batch[1].record[1].value.name"] == '"kraft.version"'
     alone = explain.explain_framed_record(framed[0])
     assert (alone.title, values(alone)["recordType"]) == ("NoOpRecord v0, framed", "20 NoOpRecord")
+
+
+def test_explains_messages_of_old_clients() -> None:
+    lines = (Path(__file__).parents[1] / "spark_replay/decoding/old_messages.txt").read_text().splitlines()[1:]
+    for magic, codec, text in map(str.split, lines):
+        data = base64.b64decode(text)
+        explanation = explain.explain_batches_of(data)
+        assert (explanation.error, covered(explanation)) == (None, len(data))
+        assert values(explanation)["batch[0].magic"] == magic
+        assert ("batch[19].value" in values(explanation)) == (codec == "none")
 
 
 def test_records_that_are_no_batches_stay_closed() -> None:

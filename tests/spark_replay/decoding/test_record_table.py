@@ -28,6 +28,7 @@ from .conftest import Row, frame_table, request_frame, response_frame
 
 METADATA = bytes(15) + b"\1"
 KAFKA_BATCHES = Path(__file__).with_name("kafka_batches.txt").read_text().splitlines()[1:]
+OLD_MESSAGES = Path(__file__).with_name("old_messages.txt").read_text().splitlines()[1:]
 
 
 def fetched(data: bytes, topic_id: bytes = METADATA, version: int = 17) -> Row:
@@ -122,6 +123,23 @@ def test_batches_of_kafka_s_producer_are_read_in_each_compression(line: str, ver
     of_batch = ("topic", "partition", "is_response", "api_key", "compression", "producer_id", "producer_epoch", "error")
     expected = (None if version == 13 else "orders", 4, False, 0, codec, 7, 2, None)
     assert {tuple(row[name] for name in of_batch) for row in rows} == {expected}
+
+
+@pytest.mark.parametrize("line", OLD_MESSAGES, ids=lambda line: "-".join(line.split()[:2]))
+def test_messages_of_old_clients_are_read_in_each_format_and_compression(line: str) -> None:
+    magic, codec, data = line.split()
+    messages_bytes = base64.b64decode(data)
+    frames = frame_table([produced(messages_bytes, 3), fetched(messages_bytes + messages_bytes[:30], version=4)])
+    rows = [row for row in decode_records(frames).to_pylist() if row["api_key"] == 0]
+    assert decode_records(frames).num_rows == 2 * len(rows)
+    times = [-1] * 20 if magic == "0" else [*range(1000, 1020)]
+    assert [(row["offset"], row["timestamp_ms"]) for row in rows] == list(zip(range(100, 120), times, strict=True))
+    contents = [(b"k0", b"value 0 xxxxxxxxxx"), (None, b"value 1 xxxxxxxxxx")]
+    assert [(row["key"], row["value"]) for row in rows][:2] == contents
+    assert (rows[19]["value"], rows[19]["compression"], rows[19]["producer_id"]) == (None, codec, None)
+    broken = bytes((*messages_bytes[:-1], messages_bytes[-1] ^ 1))
+    last = decode_records(frame_table([produced(broken, 3)])).to_pylist()[-1]
+    assert "CRC" in last["error"]
 
 
 @pytest.mark.parametrize("codec", CODECS)
