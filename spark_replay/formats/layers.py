@@ -1,7 +1,7 @@
-"""Parse link, IP and TCP headers of many packets at once.
+"""Parse IP and TCP headers of many packets at once, also of packets inside tunnels.
 
-Packets that are not whole TCP segments are counted and left out. IP fragments are counted, not reassembled. Source: the
-tcpdump.org link types, IEEE 802.1Q and 802.1ad, RFC 791, 8200 and 9293.
+Packets that are not whole TCP segments are counted and left out. IP fragments are counted, not reassembled. Source: RFC
+791, 8200 and 9293.
 """
 
 from __future__ import annotations
@@ -12,18 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from mockraft.spark_replay.formats.chunks import Longs, Mask, PacketColumns, gather, gather_u16
 from mockraft.spark_replay.formats.file_events import FileEvents
+from mockraft.spark_replay.formats.links import CUT, DONE, IPV4, IPV6, UNKNOWN_LINK, Payloads, payloads_of, unwrap
+from mockraft.spark_replay.formats.tunnels import enter
 
-NULL, ETHERNET, LOOP, LINUX_SLL, LINUX_SLL2 = 0, 1, 108, 113, 276
-RAW_LINKS, IPV4_LINK, IPV6_LINK = (12, 14, 101), 228, 229
-_IPV4, _IPV6, _VLAN_TYPES = 0x0800, 0x86DD, (0x8100, 0x88A8, 0x9100)
-_UNKNOWN_LINK, _CUT = -1, -2
-# Offset of the ether type, and length of the header.
-_TYPED_LINKS = {ETHERNET: (12, 14), LINUX_SLL: (14, 16), LINUX_SLL2: (0, 20)}
-_KNOWN_LINKS = (*_TYPED_LINKS, NULL, LOOP, *RAW_LINKS, IPV4_LINK, IPV6_LINK)
-# AF_INET6 of Linux, Windows, NetBSD, FreeBSD and Darwin.
-_IPV6_FAMILIES = (10, 23, 24, 28, 30)
-_TCP, _FRAGMENT, _EXTENSIONS = 6, 44, (0, 43, 60)
-_FRAGMENT_MASK = 0x3FFF
+_TCP, _FRAGMENT = 6, 44
+# Hop-by-hop options, routing, destination options, mobility, HIP, shim6.
+_EXTENSIONS = (0, 43, 60, 135, 139, 140)
+_FRAGMENT_MASK, _IPV6_FRAGMENT_MASK = 0x3FFF, 0xFFF9
+_TUNNELS_MAX = 4
 
 
 def _layout(*lines: str) -> np.dtype[np.void]:
@@ -66,79 +62,27 @@ class _Network(NamedTuple):
 
 def parse_tcp(packets: PacketColumns, ports: tuple[int, ...], events: FileEvents) -> TcpColumns:
     """Return the TCP segments among `packets`; of `ports` only, if any are given."""
-    ether_type, start, vlan = _links(packets)
-    parts = []
-    for version, read in ((_IPV4, _ipv4), (_IPV6, _ipv6)):
-        index = np.flatnonzero(ether_type == version)
-        if len(index):
-            parts.append(read(packets, index, start[index], events))
-    _count_other(packets, ether_type, events)
-    if not parts:
-        parts = [_ipv4(packets, np.zeros(0, np.int64), np.zeros(0, np.int64), events)]
-    network = parts[0] if len(parts) == 1 else _merged(parts)
-    return _tcp(packets, network, vlan, ports, events)
-
-
-def _links(packets: PacketColumns) -> tuple[Longs, Longs, npt.NDArray[np.int32]]:
-    """Return per packet the ether type of the link's payload (below 0: none), its offset, and the VLAN."""
-    count = len(packets.start)
-    ether_type = np.full(count, _UNKNOWN_LINK, np.int64)
-    start = packets.start.copy()
-    vlan = np.zeros(count, np.int32)
-    if not count:
-        return ether_type, start, vlan
-    links = packets.link_type
-    if (links == links[0]).all():
-        _link(packets, int(links[0]), slice(None), ether_type, start)
-    else:
-        for link in np.intersect1d(links, _KNOWN_LINKS).tolist():
-            _link(packets, link, np.flatnonzero(links == link), ether_type, start)
-    _tags(packets, ether_type, start, vlan)
-    return ether_type, start, vlan
-
-
-def _link(packets: PacketColumns, link: int, chosen: Longs | slice, ether_type: Longs, start: Longs) -> None:
-    buffer, at = packets.buffer, packets.start[chosen]
-    captured = packets.captured[chosen]
-    if link in _TYPED_LINKS:
-        type_at, header_bytes = _TYPED_LINKS[link]
-        ether_type[chosen] = np.where(captured >= header_bytes, gather_u16(buffer, at + type_at), _CUT)
-        start[chosen] = at + header_bytes
-    elif link in (NULL, LOOP):
-        # The address family in the capturing machine's byte order: 2 is IPv4, every system has its own IPv6.
-        family = gather_u16(buffer, at) | gather_u16(buffer, at + 2)
-        family = np.where(family > 0xFF, family >> 8, family)
-        types = np.where(family == 2, _IPV4, np.where(np.isin(family, _IPV6_FAMILIES), _IPV6, 0))
-        ether_type[chosen] = np.where(captured >= 4, types, _CUT)
-        start[chosen] = at + 4
-    elif link in (*RAW_LINKS, IPV4_LINK, IPV6_LINK):
-        version = buffer[at] >> 4
-        types = np.where(version == 6, _IPV6, np.where(version == 4, _IPV4, 0))
-        ether_type[chosen] = np.where(captured >= 1, types, _CUT)
-
-
-def _tags(packets: PacketColumns, ether_type: Longs, start: Longs, vlan: npt.NDArray[np.int32]) -> None:
-    """Skip VLAN tags; of two, the outer one counts 4096 times in `vlan`."""
-    if (ether_type == _IPV4).all():
-        return
-    for _ in range(4):
-        tagged = np.flatnonzero(np.isin(ether_type, _VLAN_TYPES))
-        if not len(tagged):
-            return
-        at = start[tagged]
-        whole = at + 4 <= packets.start[tagged] + packets.captured[tagged]
-        tag = gather_u16(packets.buffer, np.where(whole, at, 0))
-        vlan[tagged] = (vlan[tagged] << 12 | tag & 0xFFF) & 0xFFFFFF
-        ether_type[tagged] = np.where(whole, gather_u16(packets.buffer, np.where(whole, at + 2, 0)), _CUT)
-        start[tagged] = at + 4
+    payloads = payloads_of(packets)
+    parts = [_Network(*(np.zeros(0, np.int64),) * 3, np.zeros((0, 4), np.uint64))]
+    for _ in range(_TUNNELS_MAX + 1):
+        indexes = [np.flatnonzero(payloads.ether_type == version) for version in (IPV4, IPV6)]
+        if sum(map(len, indexes)) < len(packets.start):
+            _count_other(packets, payloads.ether_type, events)
+        payloads.ether_type.fill(DONE)
+        for index, read in zip(indexes, (_ipv4, _ipv6), strict=True):
+            if len(index):
+                parts.append(read(packets, index, payloads, events))
+        if payloads.ether_type.max(initial=DONE) == DONE:
+            break
+        unwrap(packets, payloads)
+    network = parts[-1] if len(parts) <= 2 else _merged(parts)
+    return _tcp(packets, network, payloads.vlan, ports, events)
 
 
 def _count_other(packets: PacketColumns, ether_type: Longs, events: FileEvents) -> None:
-    other = (ether_type != _IPV4) & (ether_type != _IPV6)
-    if not other.any():
-        return
-    _leave_out(packets, np.flatnonzero(ether_type == _CUT), events, "cut_header", "link")
-    unknown = packets.where(ether_type == _UNKNOWN_LINK)
+    other = (ether_type != IPV4) & (ether_type != IPV6) & (ether_type != DONE)
+    _leave_out(packets, np.flatnonzero(ether_type == CUT), events, "cut_header", "link")
+    unknown = packets.where(ether_type == UNKNOWN_LINK)
     links, first, counts = np.unique(unknown.link_type, return_index=True, return_counts=True)
     for link, offset, number in zip(links, unknown.file_offset[first], counts, strict=True):
         events.count("unknown_link", int(offset), int(number), f"link type {link}")
@@ -161,17 +105,17 @@ def _room(packets: PacketColumns, index: Longs, start: Longs, size: int) -> Mask
     return start + size <= packets.start[index] + packets.captured[index]
 
 
-def _ipv4(packets: PacketColumns, index: Longs, start: Longs, events: FileEvents) -> _Network:
+def _ipv4(packets: PacketColumns, index: Longs, payloads: Payloads, events: FileEvents) -> _Network:
+    start = payloads.start[index]
     whole = _chosen(packets, index, _room(packets, index, start, 20), events, "cut_header", "IP")
     if not whole.all():
         index, start = index[whole], start[whole]
     head = gather(packets.buffer, start, _IPV4_LAYOUT)
-    is_tcp = _chosen(packets, index, head["protocol"] == _TCP, events, "not_tcp", "not TCP")
-    is_whole = _chosen(packets, index, (head["fragment"] & _FRAGMENT_MASK == 0) | ~is_tcp, events, "fragments", "")
-    is_whole &= is_tcp
-    if not is_whole.all():
-        index, start, head = index[is_whole], start[is_whole], head[is_whole]
     header_bytes = (head["words"].astype(np.int64) & 0x0F) * 4
+    ip = _IpPayloads(index, head["protocol"], start + header_bytes, head["fragment"] & _FRAGMENT_MASK == 0)
+    is_tcp = _whole_tcp(packets, ip, payloads, events)
+    if not is_tcp.all():
+        index, start, head, header_bytes = index[is_tcp], start[is_tcp], head[is_tcp], header_bytes[is_tcp]
     total = head["total"].astype(np.int64)
     # Length 0: the packet is segmented later by the network adapter (TSO). Otherwise the rest is Ethernet padding.
     total = np.where(total == 0, packets.original[index] - (start - packets.start[index]), total)
@@ -186,7 +130,8 @@ def _ipv4(packets: PacketColumns, index: Longs, start: Longs, events: FileEvents
     return _Network(index, start, total, addresses)
 
 
-def _ipv6(packets: PacketColumns, index: Longs, start: Longs, events: FileEvents) -> _Network:
+def _ipv6(packets: PacketColumns, index: Longs, payloads: Payloads, events: FileEvents) -> _Network:
+    start = payloads.start[index]
     whole = _chosen(packets, index, _room(packets, index, start, 40), events, "cut_header", "IP")
     index, start = index[whole], start[whole]
     head = gather(packets.buffer, start, _IPV6_LAYOUT)
@@ -195,19 +140,50 @@ def _ipv6(packets: PacketColumns, index: Longs, start: Longs, events: FileEvents
     protocol = head["protocol"].astype(np.int64)
     at = start + 40
     cut = np.zeros(len(index), np.bool_)
-    while len(more := np.flatnonzero(np.isin(protocol, _EXTENSIONS) & ~cut)):
+    while len(more := np.flatnonzero(_is_extension(packets, protocol, at) & ~cut)):
         fits = _room(packets, index[more], at[more], 2)
         cut[more[~fits]] = True
         more = more[fits]
         protocol[more] = packets.buffer[at[more]]
         at[more] += 8 * (packets.buffer[at[more] + 1].astype(np.int64) + 1)
-    keep = _chosen(packets, index, ~cut, events, "cut_header", "IP")
-    is_whole = protocol != _FRAGMENT
-    keep &= _chosen(packets, index, is_whole | ~keep, events, "fragments", "")
-    keep &= _chosen(packets, index, (protocol == _TCP) | ~keep, events, "not_tcp", "not TCP")
-    keep &= _chosen(packets, index, (at <= end) | ~keep, events, "bad_header", "IP")
+    keep = np.flatnonzero(_chosen(packets, index, ~cut, events, "cut_header", "IP"))
+    ip = _IpPayloads(index[keep], protocol[keep], at[keep], protocol[keep] != _FRAGMENT)
+    keep = keep[_whole_tcp(packets, ip, payloads, events)]
+    keep = keep[_chosen(packets, index[keep], at[keep] <= end[keep], events, "bad_header", "IP")]
     addresses = np.concatenate([head["source"], head["destination"]], axis=1).astype(np.uint64)
     return _Network(index[keep], at[keep], (end - at)[keep], addresses[keep])
+
+
+def _is_extension(packets: PacketColumns, protocol: Longs, at: Longs) -> Mask:
+    """Return which protocols are headers before the payload: also that of a fragment without other fragments."""
+    found: Mask = np.isin(protocol, _EXTENSIONS)
+    if (fragment := protocol == _FRAGMENT).any():
+        place = gather_u16(packets.buffer, np.minimum(at, len(packets.buffer) - 4) + 2)
+        found |= fragment & (place & _IPV6_FRAGMENT_MASK == 0)
+    return found
+
+
+class _IpPayloads(NamedTuple):
+    """Payloads of IP packets: the protocol, where it begins, and whether all of it is in this packet."""
+
+    packet: Longs
+    protocol: Longs
+    start: Longs
+    is_whole: Mask
+
+
+def _whole_tcp(packets: PacketColumns, ip: _IpPayloads, payloads: Payloads, events: FileEvents) -> Mask:
+    """Return which carry a TCP segment. Tunnels among the others become `payloads`; the rest is counted."""
+    is_tcp: Mask = ip.protocol == _TCP
+    if not is_tcp.all():
+        is_other = ~is_tcp
+        others = np.flatnonzero(is_other & ip.is_whole)
+        others = others[enter(packets, ip.packet[others], ip.protocol[others], ip.start[others], payloads)]
+        is_other[others] = False
+        is_fragment = ip.protocol == _FRAGMENT
+        _leave_out(packets, ip.packet[is_other & ~is_fragment], events, "not_tcp", "not TCP")
+        is_tcp |= is_fragment
+    return _chosen(packets, ip.packet, ip.is_whole | ~is_tcp, events, "fragments", "") & is_tcp
 
 
 def _merged(parts: list[_Network]) -> _Network:

@@ -7,6 +7,7 @@ from struct import pack
 from typing import NamedTuple
 
 NULL, ETHERNET, RAW, LOOP, SLL, SLL2 = 0, 1, 101, 108, 113, 276
+PPP, PPP_WITH_FRAMING, C_HDLC, NFLOG = 9, 50, 104, 239
 _SECTION, _INTERFACE, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 3, 6
 
 

@@ -18,7 +18,7 @@ from random import Random
 from struct import pack
 from typing import NamedTuple
 
-from .capture_bytes import ETHERNET, LOOP, NULL, SLL, SLL2, Packet
+from .capture_bytes import C_HDLC, ETHERNET, LOOP, NFLOG, NULL, PPP, PPP_WITH_FRAMING, SLL, SLL2, Packet
 
 FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 PORT = 9093
@@ -298,10 +298,66 @@ def link(packet: bytes, link_type: int = ETHERNET, vlans: Sequence[int] = (), or
         return pack(">HHH8s", 0, 772, 6, b"") + ether_type + packet
     if link_type == SLL2:
         return ether_type + pack(">HIHBB8s", 0, 1, 772, 0, 6, b"") + packet
+    if link_type in (PPP, PPP_WITH_FRAMING):
+        return ppp(packet)
+    if link_type == NFLOG:
+        return nflog(packet, order)
+    if link_type == C_HDLC:
+        return b"\x0f\0" + ether_type + packet
     if link_type in (NULL, LOOP):
         family = 30 if is_6 else 2
         return pack(f"{'>' if link_type == LOOP else order}I", family) + packet
     return packet
+
+
+def ppp(packet: bytes, *, address: bytes = b"\xff\x03") -> bytes:
+    """The IP packet in PPP; without `address` and control, as PPPoE has it."""
+    return address + (b"\x00\x57" if packet[0] >> 4 == 6 else b"\x00\x21") + packet
+
+
+def mpls(packet: bytes, *, labels: int = 2) -> bytes:
+    """The IP packet, or Ethernet frame, behind labels."""
+    return b"\x00\x01\x00\x40" * (labels - 1) + b"\x00\x02\x01\x40" + packet
+
+
+def in_frame(ether_type: int, payload: bytes) -> bytes:
+    """An Ethernet frame."""
+    return link(b"\x45")[:12] + pack(">H", ether_type) + payload
+
+
+def nflog(packet: bytes, order: str = "<") -> bytes:
+    """The IP packet as netfilter logs it: a field before the payload."""
+    fields = pack(f"{order}HH", 6, 10) + b"x\0\0\0" + pack(f"{order}HH", 4 + len(packet), 9) + packet
+    return pack(">BBH", 10 if packet[0] >> 4 == 6 else 2, 0, 5) + fields
+
+
+def _outer(protocol: int, payload: bytes, flow: Flow) -> bytes:
+    return link(ip(Segment(flow, True, 0, 0, 0, 0, b""), payload, protocol=protocol))
+
+
+def _udp(port: int, payload: bytes) -> bytes:
+    return pack(">HHHH", 50_000, port, 8 + len(payload), 0) + payload
+
+
+def _gre(ether_type: int, payload: bytes, fields: bytes = b"", flags: int = 0) -> bytes:
+    return pack(">HH", flags, ether_type) + fields + payload
+
+
+OUTER, OUTER_6 = Flow("192.0.2.1", 0, "192.0.2.2"), Flow("2001:db8::1", 0, "2001:db8::2")
+TUNNELS: dict[str, Callable[[bytes], bytes]] = {
+    "VXLAN": lambda packet: _outer(17, _udp(4789, b"\x08\0\0\0\0\0\x07\0" + link(packet)), OUTER),
+    "VXLAN over IPv6": lambda packet: _outer(17, _udp(4789, b"\x08\0\0\0\0\0\x07\0" + link(packet)), OUTER_6),
+    "VXLAN with VLAN": lambda packet: _outer(17, _udp(4789, bytes((8, *bytes(7))) + link(packet, vlans=[0])), OUTER),
+    "Geneve": lambda packet: _outer(17, _udp(6081, b"\x01\0\x65\x58\0\0\x07\0" + bytes(4) + link(packet)), OUTER),
+    "GRE": lambda packet: _outer(47, _gre(0x86DD if packet[0] >> 4 == 6 else 0x800, packet), OUTER),
+    "GRE with key": lambda packet: _outer(47, _gre(0x6558, link(packet), bytes(8), 0x3000), OUTER),
+    "ERSPAN": lambda packet: _outer(47, _gre(0x88BE, b"\x10\0" + bytes(6) + link(packet), bytes(4), 0x1000), OUTER),
+    "IP in IP": lambda packet: _outer(41 if packet[0] >> 4 == 6 else 4, packet, OUTER),
+    "MPLS": lambda packet: in_frame(0x8847, mpls(packet)),
+    "Ethernet over MPLS": lambda packet: in_frame(0x8847, mpls(bytes(4) + link(packet))),
+    "PPPoE": lambda packet: in_frame(0x8864, pack(">BBHH", 0x11, 0, 1, 2 + len(packet)) + ppp(packet, address=b"")),
+}
+"""Each wraps an IP packet as a frame of Ethernet."""
 
 
 def packets(

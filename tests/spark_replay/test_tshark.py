@@ -16,7 +16,21 @@ from mockraft.wire.pcapng import CapturedConnection, PcapngWriter
 
 from ..budgets import sample
 from . import packetiser
-from .capture_bytes import ETHERNET, LOOP, NULL, RAW, SLL, SLL2, Packet, pcap, pcapng
+from .capture_bytes import (
+    C_HDLC,
+    ETHERNET,
+    LOOP,
+    NFLOG,
+    NULL,
+    PPP,
+    PPP_WITH_FRAMING,
+    RAW,
+    SLL,
+    SLL2,
+    Packet,
+    pcap,
+    pcapng,
+)
 from .formats.segment_rows import written
 from .frame_rows import rows_of, table_of
 from .packetiser import (
@@ -24,6 +38,7 @@ from .packetiser import (
     FLOW_6,
     HOP_BY_HOP_AND_ROUTING,
     SYN,
+    TUNNELS,
     Segment,
     conversation,
     cut,
@@ -119,12 +134,22 @@ def as_ipv6(found: list[Packet]) -> list[Packet]:
     return out
 
 
+def in_tunnel(name: str) -> Callable[[list[Packet]], list[Packet]]:
+    def change(found: list[Packet]) -> list[Packet]:
+        return [Packet(each.time_ns, TUNNELS[name](each.data[14:])) for each in found]
+
+    return change
+
+
 LINKS = {"sll": SLL, "sll2": SLL2, "raw": RAW, "null": NULL, "loop": LOOP}
+LINKS |= {"ppp": PPP, "ppp with framing": PPP_WITH_FRAMING, "hdlc": C_HDLC, "nflog": NFLOG}
 VARIANTS = {
     "vlan": (in_link(ETHERNET, (7,)), ETHERNET),
     "qinq": (in_link(ETHERNET, (7, 8)), ETHERNET),
     "ipv6": (as_ipv6, ETHERNET),
     **{name: (in_link(link_type), link_type) for name, link_type in LINKS.items()},
+    # tshark finds an Ethernet frame behind MPLS only if told to.
+    **{name: (in_tunnel(name), ETHERNET) for name in TUNNELS if name != "Ethernet over MPLS"},
 }
 
 

@@ -10,11 +10,12 @@ from mockraft.spark_replay.formats.packet_sources import Split
 from mockraft.spark_replay.schemas import PACKETS
 
 from ...rows import each_row
-from ..capture_bytes import ETHERNET, LOOP, NULL, RAW, SLL, SLL2, pcap
+from ..capture_bytes import C_HDLC, ETHERNET, LOOP, NFLOG, NULL, PPP, PPP_WITH_FRAMING, RAW, SLL, SLL2, pcap
 from ..packetiser import (
     FLOW,
     FLOW_6,
     HOP_BY_HOP_AND_ROUTING,
+    TUNNELS,
     Flow,
     Segment,
     conversation,
@@ -49,11 +50,23 @@ def test_both_byte_orders_and_resolutions_of_pcap(tmp_path: Path, order: str, na
 
 
 @each_row("flow", {"IPv4": FLOW, "IPv6": FLOW_6})
-@each_row("link_type", [ETHERNET, RAW, 12, 14, NULL, LOOP, SLL, SLL2])
+@each_row("link_type", [ETHERNET, RAW, 12, 14, NULL, LOOP, SLL, SLL2, PPP, PPP_WITH_FRAMING, C_HDLC, NFLOG])
 def test_every_link_layer_with_both_ips(tmp_path: Path, link_type: int, flow: Flow) -> None:
     segments = conversation(SAID, flow)
     path = written(tmp_path / "x.pcap", pcap(packets(segments, link_type), link_type))
     assert rows(path) == said_rows(segments)
+
+
+@each_row("flow", {"IPv4": FLOW, "IPv6": FLOW_6})
+@each_row("name", [*TUNNELS])
+def test_packets_inside_tunnels_are_read(tmp_path: Path, name: str, flow: Flow) -> None:
+    segments = conversation(SAID, flow)
+    wrapped = [TUNNELS[name](ip(each)) for each in segments]
+    assert [row[2:] for row in rows(capture(tmp_path, wrapped))] == [row[2:] for row in said_rows(segments)]
+    twice = [TUNNELS[name](TUNNELS["GRE"](ip(each))[14:]) for each in segments]
+    assert len(rows(capture(tmp_path, twice))) == len(segments)
+    for size in range(15, len(wrapped[0])):
+        assert rows(capture(tmp_path, [wrapped[0][:size]])) == []
 
 
 @each_row("order", ["<", ">"])
