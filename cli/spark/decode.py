@@ -65,6 +65,16 @@ class DecodeOptions(SparkOptions):
     overwrite: bool = option(False, help="Replace existing tables.")
     show_secrets: bool = option(False, help="Keep passwords, keys, tokens and sensitive configs.")
 
+    def selecting(self) -> list[str]:
+        """Return the given options that select frames."""
+        given = {
+            "--apis": self.apis,
+            "--clients": self.clients,
+            "--time-from": self.time_from,
+            "--time-to": self.time_to,
+        }
+        return [name for name, value in given.items() if value is not None]
+
     def source(self, **more: str | None) -> dict[str, object]:
         """Return the options for `tables.frames`, with those that select frames."""
         times = {"timeFrom": self.time_from, "timeTo": self.time_to}
@@ -114,8 +124,10 @@ def decode(options: DecodeOptions) -> None:
     if options.topics and counts.get("records") == 0:
         note = "no record of --topics; Fetch and Produce have topic ids, not names, from version 13"
         print(f"mockraft spark decode: {note}", file=sys.stderr)
-    elif not any(counts.values()):
+    elif not any(count for name, count in counts.items() if name not in ("conn_events", "file_events")):
         print(f"mockraft spark decode: {options.no_kafka(files)}", file=sys.stderr)
+        if selecting := options.selecting():
+            print(f"  {', '.join(selecting)} may leave all frames out", file=sys.stderr)
     if options.as_json:
         kinds = [row._asdict() for row in found]
         print(json.dumps({"captures": files, "out": out, "rows": counts, "coverage": kinds}))

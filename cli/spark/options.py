@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,13 @@ from mockraft.spark_replay.storage.locations import refuse_credentials
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_HINTS_MAX = 5
+_LEFT_OUT = {
+    "unknown_link": "of {}, which is not known; the source's option linktype=1 reads them as Ethernet",
+    "fragments": "are IP fragments, which are not joined",
+    "not_tcp": "are {}",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +79,40 @@ class SparkOptions:
         return no_kafka(files, self.ports)
 
 
-def no_kafka(files: Sequence[str], ports: str | None) -> str:
-    """Return a message for captures, or a folder of tables, without any frame."""
+def no_kafka(files: Sequence[str], ports: str | None, *, are_captures: bool = True) -> str:
+    """Return a message for captures, or a folder of tables, without any frame: what is there, and what to try."""
     where = files[0] if len(files) == 1 else f"{len(files):,} files"
-    hint = "; without --ports all Kafka servers are included" if ports else ""
-    return f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}{hint}"
+    lines = [f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}"]
+    if are_captures:
+        lines += _hints(files)
+    return "\n  ".join(lines)
+
+
+def _hints(files: Sequence[str]) -> Iterator[str]:
+    """Yield what captures have instead of frames."""
+    from mockraft.spark_replay.seen_traffic import seen_traffic
+
+    traffic, left_out = seen_traffic(files)
+    for each in traffic[:_HINTS_MAX]:
+        what = f"port {each.port}: "
+        if each.frames:
+            yield f"{what}{each.frames:,} Kafka frames; try --ports {each.port}"
+        elif each.with_tls:
+            yield f"{what}TLS on {_connections(each.with_tls)}, whose frames cannot be read"
+        else:
+            yield f"{what}{_connections(each.connections)}, not of Kafka"
+    if len(traffic) > _HINTS_MAX:
+        yield f"{len(traffic) - _HINTS_MAX:,} more ports"
+    for kind, what in _LEFT_OUT.items():
+        counts = Counter[str]()
+        for row in left_out:
+            counts[row["detail"]] += row["count"] * (row["kind"] == kind)
+        for detail, count in (+counts).items():
+            yield f"{count:,} packets {what.format(detail)}"
+
+
+def _connections(count: int) -> str:
+    return f"{count:,} connection{'s' * (count != 1)}"
 
 
 def need_spark() -> None:

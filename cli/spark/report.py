@@ -121,7 +121,8 @@ def report(options: ReportOptions) -> None:
     if options.json_file != Path("-"):
         _show(found, options.html)
     if _is_empty(found):
-        _misuse(no_kafka(files or [str(options.tables)], ", ".join(map(str, servers))))
+        ports = ",".join(map(str, servers))
+        _misuse(no_kafka(files or [str(options.tables)], ports, are_captures=bool(files)))
     if options.strict and not _is_clean(found):
         raise SystemExit(ExitCode.FAILED)
 

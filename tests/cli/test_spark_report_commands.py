@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 
 from ..rows import each_row
+from ..spark_replay.capture_bytes import pcap
+from ..spark_replay.packetiser import Flow, conversation, exchanges, packets
 from .cli import Result, invoke
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap"
@@ -51,8 +53,28 @@ def test_report_does_not_replace_a_capture(tmp_path: Path) -> None:
 def test_a_report_without_frames_is_written_and_fails(tmp_path: Path) -> None:
     found = run("--captures", CAPTURE, "--ports", "1,2", "--html", tmp_path / "r.html")
     assert found.exit_code == 2
-    assert f"no Kafka frame on port 1, 2 was found in {CAPTURE}; without --ports all Kafka servers" in found.stderr
+    assert f"no Kafka frame on port 1,2 was found in {CAPTURE}\n  port 19192: 530 Kafka frames; try" in found.stderr
     assert (tmp_path / "r.html").exists()
+
+
+def test_a_report_without_frames_lists_what_the_capture_has(tmp_path: Path) -> None:
+    tls = [
+        each._replace(payload=each.payload and b"\x16\x03\x01" + each.payload[3:])
+        for each in conversation(exchanges(2), Flow(server_port=9443))
+    ]
+    other = [each._replace(payload=each.payload and b"GET / HTTP/1.1") for each in conversation(exchanges(2))]
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    (captures / "a.pcap").write_bytes(pcap(packets(tls + other)))
+    (captures / "b.pcap").write_bytes(pcap(packets(other), 147))
+    found = run("--captures", captures, "--html", tmp_path / "r.html")
+    assert found.stderr.splitlines()[-4:] == [
+        "mockraft spark report: no Kafka frame was found in 2 files",
+        "  port 9443: TLS on 1 connection, whose frames cannot be read",
+        "  port 9093: 1 connection, not of Kafka",
+        f"  {len(other)} packets of link type 147, which is not known; the source's option linktype=1 reads them as "
+        "Ethernet",
+    ]
 
 
 def test_neither_pyspark_nor_the_server_is_needed() -> None:

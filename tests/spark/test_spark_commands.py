@@ -43,6 +43,7 @@ def test_reports_wrong_port(run: Callable[..., Result], controller_capture: str,
     decoded = run("decode", *wrong, "--tables", "frames", "--out", tmp_path / "t")
     assert decoded.exit_code == 0
     assert "no Kafka frame on port 9" in decoded.stderr
+    assert "Kafka frames; try --ports" in decoded.stderr
 
 
 @pytest.mark.parametrize(
