@@ -1,14 +1,17 @@
 """Requests and responses in every version of every release are framed, paired and decoded, however a capture begins."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from mockraft.codegen.every_release import every_release
-from mockraft.spark_replay.decoding import decode_frames
+from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.decoding import decode_batches, decode_frames, decode_record_batches
 from mockraft.wire.connection import write_response
 from mockraft.wire.json_form import from_json
 from mockraft.wire.overlay import using
@@ -19,6 +22,7 @@ from .formats.segment_rows import written
 from .frame_rows import table_of
 from .packetiser import Flow, Said, Segment, conversation, packets
 
+CAPTURES = Path(__file__).parents[1] / "captures"
 COLUMNS = ("api_name", "api_version", "pair_status", "decode_status", "roundtrip")
 RAW_TOKENS = ("SaslHandshake", 0)
 """What follows this version is no frame."""
@@ -63,6 +67,19 @@ def test_every_version_is_framed_paired_and_decoded(tmp_path: Path) -> None:
         by_api = {each[:2]: found.get(number) for number, each in enumerate(chosen)}
         assert {api: rows for api, rows in by_api.items() if rows != [[*api, "paired", "ok", True]] * 2} == {}
         assert len(chosen) > 360
+
+
+def test_traffic_of_real_old_clients_is_read_to_the_last_record() -> None:
+    frames = list(read_frames(CAPTURES / "old-clients.pcap.gz"))
+    messages = pa.Table.from_batches(decode_batches(frames))
+    assert Counter(zip(*(messages[name].to_pylist() for name in COLUMNS[2:]), strict=True)) == {
+        ("paired", "ok", True): 282
+    }
+    found = pa.Table.from_batches(decode_record_batches(frames))
+    assert found["error"].null_count == found.num_rows
+    values = Counter(zip(found["api_key"].to_pylist(), found["value"].to_pylist(), strict=True))
+    clients, compressions = 5, 3
+    assert values == {(key, b"value %d" % n): clients * compressions for key in (0, 1) for n in range(20)}
 
 
 LAST_ZXID, TIMEOUT_MS = bytes(8), (30_000).to_bytes(4)
