@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HINTS_MAX = 5
 _LEFT_OUT = {
     "unknown_link": "of {}, which is not known; the source's option linktype=1 reads them as Ethernet",
-    "fragments": "are IP fragments, which are not joined",
+    "fragments": "are IP fragments of packets that are not here as a whole",
     "not_tcp": "are {}",
 }
 

@@ -6,6 +6,7 @@ Reads pcap and pcapng, plain or compressed (gz, zst, bz2, lz4), whole or one spl
     chunks          a window over the file; packets of one chunk as columns
     pcap_records, pcapng_blocks   find the packets of a chunk; only the walk from header to header is a loop
     links, layers, tunnels   link, IP and TCP headers of all packets of a chunk at once, with numpy
+    fragments       IP packets that came in several
     segments        the result: `read_segments`, a batch of TCP segments for each chunk
 
 `splits` cuts a large file into parts that can be read in parallel. The formats have no sync marks, so `sync` finds the

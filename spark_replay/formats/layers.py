@@ -1,7 +1,6 @@
 """Parse IP and TCP headers of many packets at once, also of packets inside tunnels.
 
-Packets that are not whole TCP segments are counted and left out. IP fragments are counted, not reassembled. Source: RFC
-791, 8200 and 9293.
+Packets that are not whole TCP segments are counted and left out. Source: RFC 791, 8200 and 9293.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from mockraft.spark_replay.formats.chunks import Longs, Mask, PacketColumns, gather, gather_u16
 from mockraft.spark_replay.formats.file_events import FileEvents
+from mockraft.spark_replay.formats.fragments import Fragments, of_ipv4, of_ipv6
 from mockraft.spark_replay.formats.links import CUT, DONE, IPV4, IPV6, UNKNOWN_LINK, Payloads, payloads_of, unwrap
 from mockraft.spark_replay.formats.tunnels import enter
 
@@ -60,7 +60,7 @@ class _Network(NamedTuple):
     addresses: npt.NDArray[np.uint64]
 
 
-def parse_tcp(packets: PacketColumns, ports: tuple[int, ...], events: FileEvents) -> TcpColumns:
+def parse_tcp(packets: PacketColumns, ports: tuple[int, ...], fragments: Fragments, events: FileEvents) -> TcpColumns:
     """Return the TCP segments among `packets`; of `ports` only, if any are given."""
     payloads = payloads_of(packets)
     parts = [_Network(*(np.zeros(0, np.int64),) * 3, np.zeros((0, 4), np.uint64))]
@@ -71,12 +71,13 @@ def parse_tcp(packets: PacketColumns, ports: tuple[int, ...], events: FileEvents
         payloads.ether_type.fill(DONE)
         for index, read in zip(indexes, (_ipv4, _ipv6), strict=True):
             if len(index):
-                parts.append(read(packets, index, payloads, events))
+                parts.append(read(packets, index, payloads, fragments, events))
+        packets = packets._replace(buffer=fragments.take(packets.buffer, payloads))
         if payloads.ether_type.max(initial=DONE) == DONE:
             break
         unwrap(packets, payloads)
     network = parts[-1] if len(parts) <= 2 else _merged(parts)
-    return _tcp(packets, network, payloads.vlan, ports, events)
+    return _tcp(packets, network, payloads, ports, events)
 
 
 def _count_other(packets: PacketColumns, ether_type: Longs, events: FileEvents) -> None:
@@ -101,19 +102,22 @@ def _chosen(packets: PacketColumns, index: Longs, good: Mask, events: FileEvents
     return good
 
 
-def _room(packets: PacketColumns, index: Longs, start: Longs, size: int) -> Mask:
-    return start + size <= packets.start[index] + packets.captured[index]
-
-
-def _ipv4(packets: PacketColumns, index: Longs, payloads: Payloads, events: FileEvents) -> _Network:
+def _ipv4(
+    packets: PacketColumns, index: Longs, payloads: Payloads, fragments: Fragments, events: FileEvents
+) -> _Network:
     start = payloads.start[index]
-    whole = _chosen(packets, index, _room(packets, index, start, 20), events, "cut_header", "IP")
+    whole = _chosen(packets, index, start + 20 <= payloads.end[index], events, "cut_header", "IP")
     if not whole.all():
         index, start = index[whole], start[whole]
     head = gather(packets.buffer, start, _IPV4_LAYOUT)
+    is_whole = head["fragment"] & _FRAGMENT_MASK == 0
+    if not is_whole.all():
+        for number, at in zip(index[~is_whole].tolist(), start[~is_whole].tolist(), strict=True):
+            found = of_ipv4(packets.buffer, at, int(payloads.end[number]))
+            fragments.add(packets, number, IPV4, found)
+        index, start, head = index[is_whole], start[is_whole], head[is_whole]
     header_bytes = (head["words"].astype(np.int64) & 0x0F) * 4
-    ip = _IpPayloads(index, head["protocol"], start + header_bytes, head["fragment"] & _FRAGMENT_MASK == 0)
-    is_tcp = _whole_tcp(packets, ip, payloads, events)
+    is_tcp = _tcp_among(packets, _IpPayloads(index, head["protocol"], start + header_bytes), payloads, events)
     if not is_tcp.all():
         index, start, head, header_bytes = index[is_tcp], start[is_tcp], head[is_tcp], header_bytes[is_tcp]
     total = head["total"].astype(np.int64)
@@ -130,9 +134,11 @@ def _ipv4(packets: PacketColumns, index: Longs, payloads: Payloads, events: File
     return _Network(index, start, total, addresses)
 
 
-def _ipv6(packets: PacketColumns, index: Longs, payloads: Payloads, events: FileEvents) -> _Network:
+def _ipv6(
+    packets: PacketColumns, index: Longs, payloads: Payloads, fragments: Fragments, events: FileEvents
+) -> _Network:
     start = payloads.start[index]
-    whole = _chosen(packets, index, _room(packets, index, start, 40), events, "cut_header", "IP")
+    whole = _chosen(packets, index, start + 40 <= payloads.end[index], events, "cut_header", "IP")
     index, start = index[whole], start[whole]
     head = gather(packets.buffer, start, _IPV6_LAYOUT)
     payload = head["payload"].astype(np.int64)
@@ -141,14 +147,19 @@ def _ipv6(packets: PacketColumns, index: Longs, payloads: Payloads, events: File
     at = start + 40
     cut = np.zeros(len(index), np.bool_)
     while len(more := np.flatnonzero(_is_extension(packets, protocol, at) & ~cut)):
-        fits = _room(packets, index[more], at[more], 2)
+        fits = at[more] + 2 <= payloads.end[index[more]]
         cut[more[~fits]] = True
         more = more[fits]
         protocol[more] = packets.buffer[at[more]]
         at[more] += 8 * (packets.buffer[at[more] + 1].astype(np.int64) + 1)
     keep = np.flatnonzero(_chosen(packets, index, ~cut, events, "cut_header", "IP"))
-    ip = _IpPayloads(index[keep], protocol[keep], at[keep], protocol[keep] != _FRAGMENT)
-    keep = keep[_whole_tcp(packets, ip, payloads, events)]
+    is_whole = protocol[keep] != _FRAGMENT
+    for each in keep[~is_whole].tolist():
+        number = int(index[each])
+        found = of_ipv6(packets.buffer, int(start[each]), int(at[each]), int(payloads.end[number]))
+        fragments.add(packets, number, IPV6, found)
+    keep = keep[is_whole]
+    keep = keep[_tcp_among(packets, _IpPayloads(index[keep], protocol[keep], at[keep]), payloads, events)]
     keep = keep[_chosen(packets, index[keep], at[keep] <= end[keep], events, "bad_header", "IP")]
     addresses = np.concatenate([head["source"], head["destination"]], axis=1).astype(np.uint64)
     return _Network(index[keep], at[keep], (end - at)[keep], addresses[keep])
@@ -164,26 +175,21 @@ def _is_extension(packets: PacketColumns, protocol: Longs, at: Longs) -> Mask:
 
 
 class _IpPayloads(NamedTuple):
-    """Payloads of IP packets: the protocol, where it begins, and whether all of it is in this packet."""
+    """Payloads of whole IP packets: the protocol, and where it begins."""
 
     packet: Longs
     protocol: Longs
     start: Longs
-    is_whole: Mask
 
 
-def _whole_tcp(packets: PacketColumns, ip: _IpPayloads, payloads: Payloads, events: FileEvents) -> Mask:
+def _tcp_among(packets: PacketColumns, ip: _IpPayloads, payloads: Payloads, events: FileEvents) -> Mask:
     """Return which carry a TCP segment. Tunnels among the others become `payloads`; the rest is counted."""
     is_tcp: Mask = ip.protocol == _TCP
     if not is_tcp.all():
-        is_other = ~is_tcp
-        others = np.flatnonzero(is_other & ip.is_whole)
-        others = others[enter(packets, ip.packet[others], ip.protocol[others], ip.start[others], payloads)]
-        is_other[others] = False
-        is_fragment = ip.protocol == _FRAGMENT
-        _leave_out(packets, ip.packet[is_other & ~is_fragment], events, "not_tcp", "not TCP")
-        is_tcp |= is_fragment
-    return _chosen(packets, ip.packet, ip.is_whole | ~is_tcp, events, "fragments", "") & is_tcp
+        others = np.flatnonzero(~is_tcp)
+        is_tunnel = enter(packets.buffer, ip.packet[others], ip.protocol[others], ip.start[others], payloads)
+        _leave_out(packets, ip.packet[others[~is_tunnel]], events, "not_tcp", "not TCP")
+    return is_tcp
 
 
 def _merged(parts: list[_Network]) -> _Network:
@@ -194,10 +200,10 @@ def _merged(parts: list[_Network]) -> _Network:
 
 
 def _tcp(
-    packets: PacketColumns, network: _Network, vlan: npt.NDArray[np.int32], ports: tuple[int, ...], events: FileEvents
+    packets: PacketColumns, network: _Network, payloads: Payloads, ports: tuple[int, ...], events: FileEvents
 ) -> TcpColumns:
     index, start, length, addresses = network
-    whole = _chosen(packets, index, _room(packets, index, start, 20), events, "cut_header", "TCP")
+    whole = _chosen(packets, index, start + 20 <= payloads.end[index], events, "cut_header", "TCP")
     if not whole.all():
         index, start, length, addresses = index[whole], start[whole], length[whole], addresses[whole]
     head = gather(packets.buffer, start, _TCP_LAYOUT)
@@ -217,10 +223,10 @@ def _tcp(
     chosen = packets if len(index) == len(packets.start) else packets.where(index)
     start = start + header_bytes
     length = length - header_bytes
-    captured = np.clip(chosen.start + chosen.captured - start, 0, length)
+    captured = np.clip(payloads.end[index] - start, 0, length)
     return TcpColumns(
         chosen,
-        vlan[index],
+        payloads.vlan[index],
         addresses,
         head["sport"].astype(np.int32),
         head["dport"].astype(np.int32),

@@ -34,13 +34,14 @@ _PPP_TYPES = {0x0021: IPV4, 0x0057: IPV6, 0x0281: _MPLS[0], 0x0283: _MPLS[1]}
 
 
 class Payloads(NamedTuple):
-    """Per packet the ether type of its payload (below 0: none) and where it begins, and the VLAN.
+    """Per packet the ether type of its payload (below 0: none), where that begins and the packet ends, and the VLAN.
 
     Of two VLAN tags the outer one counts 4096 times.
     """
 
     ether_type: Longs
     start: Longs
+    end: Longs
     vlan: npt.NDArray[np.int32]
 
 
@@ -48,7 +49,7 @@ def payloads_of(packets: PacketColumns) -> Payloads:
     """Return the payloads of the links of `packets`."""
     count = len(packets.start)
     ether_type, start = np.full(count, UNKNOWN_LINK, np.int64), packets.start.copy()
-    payloads = Payloads(ether_type, start, np.zeros(count, np.int32))
+    payloads = Payloads(ether_type, start, packets.start + packets.captured, np.zeros(count, np.int32))
     if not count:
         return payloads
     links = packets.link_type
@@ -63,7 +64,7 @@ def payloads_of(packets: PacketColumns) -> Payloads:
 
 def unwrap(packets: PacketColumns, payloads: Payloads) -> None:
     """Pass headers until each payload is IP, or of no known type."""
-    ether_type, start, vlan = payloads
+    ether_type, start, end, vlan = payloads
     if (ether_type == IPV4).all():
         return
     for _ in range(_HEADERS_MAX):
@@ -74,7 +75,7 @@ def unwrap(packets: PacketColumns, payloads: Payloads) -> None:
             index = wrapped[ether_type[wrapped] == kind]
             at = start[index]
             inner, size = _WRAPPERS[kind](packets.buffer, at)
-            is_whole = at + size <= packets.start[index] + packets.captured[index]
+            is_whole = at + size <= end[index]
             if kind in _VLANS:
                 tag = np.where(is_whole, gather_u16(packets.buffer, at), 0)
                 vlan[index] = (vlan[index] << 12 | tag & 0xFFF) & 0xFFFFFF

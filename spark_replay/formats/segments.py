@@ -16,6 +16,7 @@ from mockraft.spark_replay.arrow_columns import as_arrow, dictionary, gather, of
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, Bytes, Longs, PacketColumns
 from mockraft.spark_replay.formats.file_events import CaptureError, FileEvent, FileEvents, OnError, SplitDesyncError
+from mockraft.spark_replay.formats.fragments import Fragments
 from mockraft.spark_replay.formats.layers import TcpColumns, parse_tcp
 from mockraft.spark_replay.formats.packet_sources import Split, open_packets
 from mockraft.spark_replay.schemas import PACKETS
@@ -83,13 +84,14 @@ def read_segments(
     split = source if isinstance(source, Split) else Split(str(source))
     wanted = tuple(sorted(ports))
     log = FileEvents(split.path, events, on_error)
+    fragments = Fragments(log)
     try:
         with CaptureFile(split.path, split.decompressed_bytes_max) as file:
             for found in open_packets(file, split, log, chunk_bytes):
                 packets = _in_time(found, *times_ns)
                 if split.link_type is not None:
                     packets = packets._replace(link_type=np.full(len(packets.start), split.link_type, np.int32))
-                tcp = parse_tcp(packets, wanted, log)
+                tcp = parse_tcp(packets, wanted, fragments, log)
                 if len(tcp.start):
                     yield _segments(file.path, tcp)
     except SplitDesyncError:
@@ -98,6 +100,7 @@ def read_segments(
         if on_error == "fail":
             raise
         log.add("corrupt" if error.offset else "quarantined", error.offset, 0, error.problem)
+    fragments.finish()
     log.finish()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from mockraft.spark_replay.formats.chunks import Bytes, Longs, Mask, PacketColumns, gather_u16
+from mockraft.spark_replay.formats.chunks import Bytes, Longs, Mask, gather_u16
 from mockraft.spark_replay.formats.links import BRIDGED, IPV4, IPV6, Payloads
 
 _UDP, _UDP_BYTES = 17, 8
@@ -16,14 +16,14 @@ _VXLAN_PORTS, _GENEVE_PORT = (4789, 8472), 6081
 _ERSPAN_2, _ERSPAN_3 = 0x88BE, 0x22EB
 
 
-def enter(packets: PacketColumns, index: Longs, protocol: Longs, start: Longs, payloads: Payloads) -> Mask:
+def enter(buffer: Bytes, index: Longs, protocol: Longs, start: Longs, payloads: Payloads) -> Mask:
     """Return which of the packets `index`, whose IP payloads are at `start`, are tunnels; set their `payloads`."""
     inner, size = np.zeros(len(index), np.int64), np.zeros(len(index), np.int64)
     for number, read in _TUNNELS.items():
         chosen = np.flatnonzero(protocol == number)
         if len(chosen):
-            inner[chosen], size[chosen] = read(packets.buffer, start[chosen])
-    is_tunnel: Mask = (inner > 0) & (start + size <= packets.start[index] + packets.captured[index])
+            inner[chosen], size[chosen] = read(buffer, start[chosen])
+    is_tunnel: Mask = (inner > 0) & (start + size <= payloads.end[index])
     payloads.ether_type[index[is_tunnel]] = inner[is_tunnel]
     payloads.start[index[is_tunnel]] = (start + size)[is_tunnel]
     return is_tunnel

@@ -381,9 +381,18 @@ def packets(
     return out
 
 
-def fragmented(segment: Segment, at: int) -> list[Packet]:
-    """One IPv4 segment as two fragments, the first with `at` bytes of TCP (a multiple of 8)."""
-    body = tcp(segment)
-    first = ip(segment, body[:at], fragment=0x2000)
-    second = ip(segment, body[at:], fragment=at // 8)
-    return [Packet(segment.time_ns, link(each, ETHERNET)) for each in (first, second)]
+def fragmented(packet: bytes, size: int, number: int = 1) -> list[bytes]:
+    """An IP packet as fragments with `size` bytes (a multiple of 8) and this id, each in a frame."""
+    is_6 = packet[0] >> 4 == 6
+    head, body = (packet[:40], packet[40:]) if is_6 else (packet[:20], packet[20:])
+    found = []
+    for at in range(0, len(body), size):
+        piece, has_more = body[at : at + size], at + size < len(body)
+        if is_6:
+            own = pack(">BBHI", head[6], 0, at | has_more, number)
+            whole = head[:4] + (8 + len(piece)).to_bytes(2) + b"\x2c" + head[7:] + own + piece
+        else:
+            place = pack(">HHH", 20 + len(piece), number, at // 8 | has_more << 13)
+            whole = head[:2] + place + head[8:] + piece
+        found.append(link(whole))
+    return found

@@ -43,6 +43,7 @@ from .packetiser import (
     conversation,
     cut,
     exchanges,
+    fragmented,
     ip,
     link,
     mixed,
@@ -141,12 +142,22 @@ def in_tunnel(name: str) -> Callable[[list[Packet]], list[Packet]]:
     return change
 
 
+def in_fragments(found: list[Packet]) -> list[Packet]:
+    """The IP packets in fragments of up to 400 bytes, each with an id of its own."""
+    return [
+        Packet(each.time_ns, fragment)
+        for number, each in enumerate(found)
+        for fragment in fragmented(each.data[14:], 400, number)
+    ]
+
+
 LINKS = {"sll": SLL, "sll2": SLL2, "raw": RAW, "null": NULL, "loop": LOOP}
 LINKS |= {"ppp": PPP, "ppp with framing": PPP_WITH_FRAMING, "hdlc": C_HDLC, "nflog": NFLOG}
 VARIANTS = {
     "vlan": (in_link(ETHERNET, (7,)), ETHERNET),
     "qinq": (in_link(ETHERNET, (7, 8)), ETHERNET),
     "ipv6": (as_ipv6, ETHERNET),
+    "fragments": (in_fragments, ETHERNET),
     **{name: (in_link(link_type), link_type) for name, link_type in LINKS.items()},
     # tshark finds an Ethernet frame behind MPLS only if told to.
     **{name: (in_tunnel(name), ETHERNET) for name in TUNNELS if name != "Ethernet over MPLS"},

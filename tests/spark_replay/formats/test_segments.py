@@ -130,7 +130,7 @@ def test_non_tcp_packets_are_counted_by_kind(tmp_path: Path) -> None:
             link(ip(ONE, protocol=17)),
             whole[:12] + b"\x08\x06" + whole[14:],
             link(ip(six, protocol=58)),
-            *(packet.data for packet in fragmented(ONE, 8)),
+            *fragmented(ip(ONE), 8)[:2],
             link(ip(six, protocol=44)),
             whole[:13],
             whole[:30],
@@ -147,6 +147,22 @@ def test_non_tcp_packets_are_counted_by_kind(tmp_path: Path) -> None:
     assert counts(path) == {"not_tcp": 3, "fragments": 3, "cut_header": 5, "bad_header": 3}
     assert counts(capture(tmp_path, [whole] * 3, 147)) == {"unknown_link": 3}
     assert len(rows(Split(str(path), link_type=ETHERNET))) == 3
+
+
+@each_row("flow", {"IPv4": FLOW, "IPv6": FLOW_6})
+@each_row("chunk_bytes", [64, 8 << 20])
+def test_fragments_are_joined_in_any_order_and_number(tmp_path: Path, flow: Flow, chunk_bytes: int) -> None:
+    said = [each._replace(flow=flow, payload=bytes(range(100)), time_ns=n) for n, each in enumerate([ONE] * 4)]
+    pieces = [fragmented(ip(each), 24, number) for number, each in enumerate(said)]
+    tunnel = fragmented(TUNNELS["VXLAN"](ip(ONE))[14:], 16, 9)
+    path = capture(tmp_path, [*pieces[0], *pieces[1][::-1], pieces[2][1], *pieces[2], *pieces[3][:-1], *tunnel])
+    found = rows(path, chunk_bytes=chunk_bytes)
+    assert [row.payload for row in found] == [bytes(range(100))] * 3 + [b"hello"]
+    assert [row.packet_no for row in found][:2] == [len(pieces[0]), 2 * len(pieces[0])]
+    assert (found[0].src, found[-1].src) == (flow.client, "10.0.0.1")
+    assert counts(path) == {"fragments": len(pieces[3]) - 1}
+    cut = [each[:-1] for each in pieces[0]]
+    assert rows(capture(tmp_path, cut)) == []
 
 
 def test_ports_and_times_are_chosen_early(tmp_path: Path) -> None:
