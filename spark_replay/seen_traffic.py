@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mockraft.spark_replay.formats import read_segments
+from mockraft.spark_replay.formats import Segments, read_segments
 from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
@@ -31,14 +31,9 @@ def seen_traffic(files: Sequence[str]) -> tuple[list[PortTraffic], list[FileEven
     with_tls: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
     left_out: list[FileEvent] = []
     reassembler = Reassembler()
-    left = LOOKED_AT_BYTES
-    for file in files:
-        for segments in read_segments(file, events=left_out, on_error="skip"):
-            for batch in reassembler.receive(make_runs(segments)):
-                frames.update(batch.column("server_port").to_pylist())
-            left -= len(segments.buffer)
-            if left <= 0:
-                break
+    for segments in _first_segments(files, left_out):
+        for batch in reassembler.receive(make_runs(segments)):
+            frames.update(batch.column("server_port").to_pylist())
     for batch in reassembler.finish():
         frames.update(batch.column("server_port").to_pylist())
     names = ("server_port", "conn_id", "incarnation", "kind")
@@ -52,3 +47,13 @@ def seen_traffic(files: Sequence[str]) -> tuple[list[PortTraffic], list[FileEven
         for port in frames.keys() | connections.keys()
     ]
     return sorted(found, key=lambda each: (-each.frames, -each.with_tls, -each.connections)), left_out
+
+
+def _first_segments(files: Sequence[str], left_out: list[FileEvent]) -> Iterator[Segments]:
+    left = LOOKED_AT_BYTES
+    for file in files:
+        for segments in read_segments(file, events=left_out, on_error="skip"):
+            yield segments
+            left -= len(segments.buffer)
+            if left <= 0:
+                return

@@ -76,6 +76,9 @@ def parse_tcp(packets: PacketColumns, ports: tuple[int, ...], fragments: Fragmen
         if payloads.ether_type.max(initial=DONE) == DONE:
             break
         unwrap(packets, payloads)
+    else:
+        deepest = np.flatnonzero(payloads.ether_type != DONE)
+        _leave_out(packets, deepest, events, "not_tcp", f"in more than {_TUNNELS_MAX} tunnels")
     network = parts[-1] if len(parts) <= 2 else _merged(parts)
     return _tcp(packets, network, payloads, ports, events)
 

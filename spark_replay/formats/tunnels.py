@@ -19,11 +19,14 @@ _ERSPAN_2, _ERSPAN_3 = 0x88BE, 0x22EB
 def enter(buffer: Bytes, index: Longs, protocol: Longs, start: Longs, payloads: Payloads) -> Mask:
     """Return which of the packets `index`, whose IP payloads are at `start`, are tunnels; set their `payloads`."""
     inner, size = np.zeros(len(index), np.int64), np.zeros(len(index), np.int64)
+    end = payloads.end[index]
+    # A payload may begin far behind the captured bytes.
+    at = np.minimum(start, end)
     for number, read in _TUNNELS.items():
         chosen = np.flatnonzero(protocol == number)
         if len(chosen):
-            inner[chosen], size[chosen] = read(buffer, start[chosen])
-    is_tunnel: Mask = (inner > 0) & (start + size <= payloads.end[index])
+            inner[chosen], size[chosen] = read(buffer, at[chosen])
+    is_tunnel: Mask = (inner > 0) & (start + size <= end)
     payloads.ether_type[index[is_tunnel]] = inner[is_tunnel]
     payloads.start[index[is_tunnel]] = (start + size)[is_tunnel]
     return is_tunnel

@@ -69,6 +69,17 @@ def test_packets_inside_tunnels_are_read(tmp_path: Path, name: str, flow: Flow) 
         assert rows(capture(tmp_path, [wrapped[0][:size]])) == []
 
 
+def test_more_than_four_tunnels_inside_each_other_are_counted(tmp_path: Path) -> None:
+    packet = ip(ONE)
+    found = []
+    for _ in range(5):
+        packet = TUNNELS["IP in IP"](packet)[14:]
+        found.append(link(packet))
+    path = capture(tmp_path, found)
+    assert [row.packet_no for row in rows(path)] == [1, 2, 3, 4]
+    assert counts(path) == {"not_tcp": 1}
+
+
 @each_row("order", ["<", ">"])
 @each_row("family", [10, 23, 24, 28, 30])
 def test_the_loopback_family_is_that_of_any_system_in_either_byte_order(
