@@ -64,7 +64,7 @@ and the latency from the request's last byte to its own last.
 """
 
 CONN_EVENTS = pa.schema(columns(_INCARNATION, "dir int8, ts_ns int64, kind string, bytes int64, detail string"))
-"""Events of a connection: syn fin rst gap dup conflict midstream desync tls sasl, hole, oversized."""
+"""Events of a connection: the kinds are those of docs/reference/captured-frames.md."""
 
 FILE_EVENTS = pa.schema(columns("file string, file_offset int64, kind string, count int64, detail string"))
 """File parts that are in no table: fragments, not_tcp, unknown_link, cut_header, truncated, corrupt, quarantined."""

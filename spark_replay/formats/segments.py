@@ -151,6 +151,7 @@ def _flow(*key: int) -> Flow:
     return Flow(_host(*halves[:2]), sport, _host(*halves[2:]), dport, vlan)
 
 
+@lru_cache(1 << 16)
 def _host(high: int, low: int) -> str:
     if high == _IPV4_HALF:
         return str(ipaddress.IPv4Address(low))

@@ -31,6 +31,8 @@ TEXTS_OF_CONN_EVENTS = {
     "conflict": "retransmissions with different bytes",
     "midstream": "connections already open when the capture began",
     "desync": "losses of frame synchronisation",
+    "skipped": "bytes that are part of no frame",
+    "given_up": "directions whose bytes are mostly no frames",
     "tls": "TLS connections",
     "sasl": "connections with raw SASL tokens",
     "not_kafka": "connections that are not Kafka",

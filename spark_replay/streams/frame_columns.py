@@ -72,13 +72,39 @@ class Pieces(NamedTuple):
     ts_ns: Array
     offset: Array
 
+    def between(self, begin: int, end: int) -> Pieces:
+        """Return those with bytes from `begin` to `end`, counted from there."""
+        first = max(int(self.start.searchsorted(begin, "right")) - 1, 0)
+        last = int(self.start.searchsorted(end, "left"))
+        start = np.maximum(self.start[first:last] - begin, 0)
+        return Pieces(start, self.ts_ns[first:last], self.offset[first:last])
+
+    def time(self, at: int) -> int:
+        """Return the time of the byte at `at`."""
+        return int(self.ts_ns[max(int(self.start.searchsorted(at, "right")) - 1, 0)])
+
 
 class Stretch(NamedTuple):
-    """Consecutive bytes of one direction in a buffer of their own; `holes` are (start, end) that were not captured."""
+    """Consecutive bytes of one direction in a buffer of their own."""
 
     data: bytes
     pieces: Pieces
-    holes: list[tuple[int, int]]
+
+    def cut(self, begin: int, end: int) -> Stretch:
+        """Return the bytes from `begin` to `end`."""
+        return Stretch(self.data[begin:end], self.pieces.between(begin, end))
+
+
+def joined(stretches: list[Stretch]) -> Stretch:
+    """Return consecutive stretches as one."""
+    if len(stretches) == 1:
+        return stretches[0]
+    sizes = [len(each.data) for each in stretches]
+    bases = np.cumsum(sizes) - sizes
+    starts = [each.pieces.start + base for each, base in zip(stretches, bases.tolist(), strict=True)]
+    times = np.concatenate([each.pieces.ts_ns for each in stretches])
+    offsets = np.concatenate([each.pieces.offset for each in stretches])
+    return Stretch(b"".join(each.data for each in stretches), Pieces(np.concatenate(starts), times, offsets))
 
 
 class FrameBuffer:
@@ -98,7 +124,8 @@ class FrameBuffer:
         self._added_pieces: list[Pieces] = []
         self._bounds: list[Array] = []
         self._stretches: list[tuple[int, int, bool, int, bool]] = []
-        self._holes: list[tuple[int, int]] = []
+        self._cuts: dict[int, int] = {}
+        self._count = 0
         self.end = len(self.data)
 
     def __reduce__(self) -> tuple[type[FrameBuffer], tuple[()]]:
@@ -120,7 +147,6 @@ class FrameBuffer:
         base = self.end
         self._added.append(stretch.data)
         self._added_pieces.append(stretch.pieces._replace(start=stretch.pieces.start + base))
-        self._holes += [(base + low, base + high) for low, high in stretch.holes]
         self.end += len(stretch.data)
         return base
 
@@ -128,9 +154,14 @@ class FrameBuffer:
         """Add consecutive frames: each with its length, from one of `bounds` to the next."""
         self._bounds.append(bounds)
         self._stretches.append((len(bounds) - 1, uid, is_response, frame_no, after_gap))
+        self._count += len(bounds) - 1
 
-    def take(self) -> tuple[FrameColumns, list[tuple[int, int, int]]] | None:
-        """Return the frames so far, and (uid, first, end) of each stretch of requests in them."""
+    def cut_last(self, size: int) -> None:
+        """Give the frame added last its size: only its start was captured."""
+        self._cuts[self._count - 1] = size
+
+    def take(self) -> tuple[FrameColumns, list[tuple[int, bool, int, int]]] | None:
+        """Return the frames so far, and (uid, is_response, first, end) of each stretch of them."""
         if not self._stretches:
             self._forget()
             return None
@@ -154,13 +185,12 @@ class FrameBuffer:
             start,
             end,
         )
-        requests = [
-            (uid, begin, begin + count)
+        stretches = [
+            (uid, is_response, begin, begin + count)
             for (count, uid, is_response, _, _), begin in zip(self._stretches, first.tolist(), strict=True)
-            if not is_response
         ]
         self._forget()
-        return frames, requests
+        return frames, stretches
 
     def _columns(
         self, uid: Array, is_response: Array, frame_no: Array, after_gap: Array, start: Array, end: Array
@@ -172,27 +202,28 @@ class FrameBuffer:
             pieces = Pieces(*(np.concatenate(each) for each in zip(pieces, *self._added_pieces, strict=True)))
         first = np.searchsorted(pieces.start, start - 4, "right") - 1
         last = np.searchsorted(pieces.start, end - 1, "right") - 1
-        size = end - start
-        header_end = start + np.where(is_response, 4, 8)
-        hole_at = self._first_hole(start, end)
-        truncated = hole_at < end
-        has_header = hole_at >= header_end
+        captured = end - start
+        size, truncated = captured.copy(), np.zeros(len(start), bool)
+        if self._cuts:
+            cut = np.array([*self._cuts])
+            size[cut], truncated[cut] = [*self._cuts.values()], True
+        has_header = captured >= np.where(is_response, 4, 8)
         correlation_at = np.where(is_response, start, start + 4)
-        correlation = _int32(data, correlation_at)
+        correlation = headers.int32(data, correlation_at)
         request = np.flatnonzero(~is_response & has_header)
         key = np.full(len(start), -1, np.int64)
         version = np.full(len(start), -1, np.int64)
         name_bytes = np.full(len(start), -1, np.int64)
         key[request] = _int16(data, start[request])
         version[request] = _int16(data, start[request] + 2)
-        named = request[size[request] >= 10]
+        named = request[captured[request] >= 10]
         name_bytes[named] = _int16(data, start[named] + 8)
-        name_bytes[(name_bytes > size - 10) | (start + 10 + name_bytes > hole_at)] = -1
+        name_bytes[name_bytes > captured - 10] = -1
         produces = request[key[request] == 0]
         acks0 = np.zeros(len(start), bool)
         if produces.size:
             acks0[produces] = headers.without_response(
-                data, start[produces], size[produces], version[produces], name_bytes[produces]
+                data, start[produces], captured[produces], version[produces], name_bytes[produces]
             )
         return FrameColumns(
             uid,
@@ -215,15 +246,6 @@ class FrameBuffer:
             Slices.of(data, start, size, truncated),
         )
 
-    def _first_hole(self, start: Array, end: Array) -> Array:
-        """Return the start of the first hole of each frame; beyond its end if it has none."""
-        if not self._holes:
-            return end + 1
-        holes = np.array(sorted(self._holes), np.int64)
-        index = np.searchsorted(holes[:, 1], start, "right")
-        found = np.append(holes[:, 0], np.iinfo(np.int64).max)[index]
-        return np.where(found < end, np.maximum(found, start), end + 1)
-
 
 def _text(values: pa.Array) -> pa.Array:
     # What a cast does, without the import of pyarrow.compute.
@@ -238,10 +260,4 @@ def _text(values: pa.Array) -> pa.Array:
 
 def _int16(data: Array, at: Array) -> Array:
     read: Array = ((data[at].astype(np.int32) << 8) | data[at + 1]).astype(np.int16)
-    return read
-
-
-def _int32(data: Array, at: Array) -> Array:
-    high = (data[at].astype(np.uint32) << 24) | (data[at + 1].astype(np.uint32) << 16)
-    read: Array = (high | (data[at + 2].astype(np.uint32) << 8) | data[at + 3]).view(np.int32)
     return read

@@ -22,18 +22,29 @@ REQUEST = Struct(">ihhi")
 REQUEST_START = Struct(">ihhih")
 CLIENT_ID_BYTES_MAX = 1024
 _NOT_READ = -2
+_OLD_REQUEST_BYTES_MAX = 1 << 12
+# How many versions LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown had, which 4.0 dropped.
+_OF_ZOOKEEPER = {4: 8, 5: 5, 6: 9, 7: 4}
 _TLS_RECORDS = tuple(bytes((kind, 3)) for kind in (0x14, 0x15, 0x16, 0x17))
 
 
 @cache
-def _versions(api_key: int) -> range:
-    """The newest release's versions of an API; all possible ones for ApiVersions: clients start with their newest."""
+def _versions(api_key: int) -> int:
+    """Return how many versions of an API any release has served, from 0 on: each up to its newest one."""
     if api_key == api_keys.API_VERSIONS:
-        return range(API_VERSION_MAX + 1)
-    if api_key not in messages.REQUESTS:
-        return range(0)
-    request = messages.request(api_key)
-    return range(request.min_version, request.max_version + 1)
+        # Clients start with their newest.
+        return API_VERSION_MAX + 1
+    if api_key in messages.REQUESTS:
+        return messages.request(api_key).max_version + 1
+    return _OF_ZOOKEEPER.get(api_key, 0)
+
+
+@cache
+def _known_versions() -> Array:
+    """Return which versions of which APIs any release has served, as a table."""
+    counts = np.array([_versions(key) for key in range(API_KEY_MAX + 1)])
+    known: Array = counts[:, None] > np.arange(API_VERSION_MAX + 1)
+    return known
 
 
 def header_versions(api_key: Array, api_version: Array, is_response: Array) -> Array:
@@ -72,28 +83,34 @@ def is_tls(data: bytes | memoryview) -> bool:
     return bytes(data[:2]) in _TLS_RECORDS
 
 
+def plausible_request(data: bytes | memoryview, frame_bytes_max: int, *, is_all: bool = False) -> bool | int:
+    """Return whether `data` starts with a plausible request, or how many bytes are needed to tell.
+
+    With `is_all` there are no more bytes: those that are there decide.
+    """
+    if len(data) < REQUEST_START.size:
+        return REQUEST_START.size
+    length, key, version, _, name_bytes = REQUEST_START.unpack_from(data)
+    if not 10 <= length <= frame_bytes_max or not 0 <= version < _versions(key):
+        return False
+    if key not in messages.REQUESTS or version < messages.request(key).min_version:
+        needed = min(4 + length, _OLD_REQUEST_BYTES_MAX)
+        return needed if len(data) < needed and not is_all else is_old_request(data[:needed], key, version)
+    if not -1 <= name_bytes <= min(CLIENT_ID_BYTES_MAX, length - 10):
+        return False
+    name = bytes(data[14 : 14 + max(name_bytes, 0)])
+    if not name.isascii() or not name.decode("ascii").isprintable():
+        return False
+    return True if is_all or len(name) >= name_bytes else 14 + name_bytes
+
+
 def is_plausible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
     """Return True if a segment that starts with `data` starts with a request, judging by the segment alone."""
-    if len(data) < REQUEST_START.size:
-        return False
-    length, key, version, _, name_bytes = REQUEST_START.unpack_from(data)
-    if not 10 <= length <= frame_bytes_max or not 0 <= key <= API_KEY_MAX:
-        return False
-    versions = _versions(key)
-    if version in versions:
-        if not _is_client_id(data, name_bytes, min(CLIENT_ID_BYTES_MAX, length - 10)):
-            return False
-    elif version >= versions.stop > 0 or not is_old_request(data, key, version):
+    if len(data) < REQUEST_START.size or not plausible_request(data, frame_bytes_max, is_all=True):
         return False
     # A frame that ends inside the segment must be followed by another.
-    rest = len(data) - 4 - length
-    return rest < REQUEST_START.size or is_possible_request(data[4 + length :], frame_bytes_max)
-
-
-def _is_client_id(data: bytes | memoryview, size: int, size_max: int) -> bool:
-    """Return True if a request may have a client id of that size: null is -1."""
-    name = bytes(data[14 : 14 + max(size, 0)])
-    return -1 <= size <= size_max and name.isascii() and name.decode("ascii").isprintable()
+    after = data[4 + LENGTH.unpack_from(data)[0] :]
+    return len(after) < REQUEST_START.size or is_possible_request(after, frame_bytes_max)
 
 
 def is_possible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
@@ -104,23 +121,34 @@ def is_possible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
     )
 
 
-def plausible_starts(data: Array, at: Array, end: Array, frame_bytes_max: int, is_response: bool) -> Array:
-    """Return which of the segments [at, end) may start with a frame, by length and API."""
-    fits = np.flatnonzero(end - at >= (8 if is_response else REQUEST_START.size))
-    at = at[fits]
-    if not at.size:
-        return fits
-    length = (
-        (data[at].astype(np.int64) << 24)
-        | (data[at + 1].astype(np.int64) << 16)
-        | (data[at + 2].astype(np.int64) << 8)
-        | data[at + 3]
-    )
-    is_one = (length >= (RESPONSE_BYTES_MIN if is_response else 10)) & (length <= frame_bytes_max)
-    if not is_response:
-        is_one &= (data[at + 4] == 0) & (data[at + 6] == 0)
-    chosen: Array = fits[is_one]
-    return chosen
+def may_be_requests(data: Array, frame_bytes_max: int) -> Array:
+    """Return the positions at which a known API and version, and possible lengths of frame and client id, stand."""
+    count = len(data) - REQUEST_START.size + 1
+    at = np.flatnonzero((data[4 : 4 + count] == 0) & (data[6 : 6 + count] == 0) & (data[7 : 7 + count] < 0x40))
+    at = at[_known_versions()[data[at + 5], data[at + 7]]]
+    length = int32(data, at)
+    name_bytes = (data[at + 12].astype(np.int32) << 8 | data[at + 13]).astype(np.int16)
+    fits = (length >= 10) & (length <= frame_bytes_max) & (name_bytes >= -1) & (name_bytes <= length - 10)
+    places: Array = at[fits]
+    return places
+
+
+def may_be_responses(data: Array, frame_bytes_max: int, ids: Array) -> Array:
+    """Return the positions at which a possible length and one of `ids` stand."""
+    count = len(data) - RESPONSE.size + 1
+    # The first byte of a length is seldom possible.
+    at = np.flatnonzero(data[:count] <= frame_bytes_max >> 24)
+    length = int32(data, at)
+    at = at[(length >= RESPONSE_BYTES_MIN) & (length <= frame_bytes_max)]
+    places: Array = at[np.isin(int32(data, at + 4), ids)]
+    return places
+
+
+def int32(data: Array, at: Array) -> Array:
+    """Return the signed numbers of four bytes at `at`."""
+    high = (data[at].astype(np.uint32) << 24) | (data[at + 1].astype(np.uint32) << 16)
+    read: Array = (high | (data[at + 2].astype(np.uint32) << 8) | data[at + 3]).view(np.int32)
+    return read
 
 
 def without_response(data: Array, at: Array, size: Array, api_version: Array, name_bytes: Array) -> Array:

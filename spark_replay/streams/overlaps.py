@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections.abc import Sequence
-from operator import itemgetter
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -55,10 +54,11 @@ def trim_overlaps(start: Array, end: Array, arrival: Array, captured: Array, dat
     for members in (
         np.split(np.flatnonzero(is_slow), np.flatnonzero(np.diff(cluster[is_slow])) + 1) if late.any() else ()
     ):
-        stretches = _first_copies(members, start, end, arrival)
-        source.append(stretches[:, 0])
-        begins.append(stretches[:, 1])
-        ends.append(stretches[:, 2])
+        spans = zip(*(each[members].tolist() for each in (start, end, arrival)), strict=True)
+        index, first, stop = np.array(first_copies(list(spans), int(start[members[0]])), np.int64).T
+        source.append(members[index])
+        begins.append(first)
+        ends.append(stop)
     sources, starts, stops = np.concatenate(source), np.concatenate(begins), np.concatenate(ends)
     order = np.argsort(starts, kind="stable")
     sources, starts, stops = sources[order], starts[order], stops[order]
@@ -67,30 +67,33 @@ def trim_overlaps(start: Array, end: Array, arrival: Array, captured: Array, dat
     return Trimmed(sources, starts, stops, end - start - used, differing)
 
 
-def _first_copies(members: Array, start: Array, end: Array, arrival: Array) -> Array:
-    """Return rows (segment, begin, end) of one cluster."""
-    taken: list[tuple[int, int]] = []
-    rows: list[tuple[int, int, int]] = []
-    for index in members[np.argsort(arrival[members], kind="stable")].tolist():
-        for begin, stop in uncovered(taken, int(start[index]), int(end[index])):
-            rows.append((index, begin, stop))
-            insort(taken, (begin, stop))
-    return np.array(rows, np.int64).reshape(-1, 3)
+def first_copies(spans: Sequence[tuple[int, int, int]], start: int) -> list[tuple[int, int, int]]:
+    """Return (index, begin, end) of the first copies of all bytes from `start` on, in order.
 
-
-def uncovered(taken: Sequence[tuple[int, int, *tuple[object, ...]]], begin: int, end: int) -> list[tuple[int, int]]:
-    """Return the parts of [begin, end) not covered by the disjoint, sorted stretches `taken` (start, end, …)."""
-    free = []
-    at = max(bisect_right(taken, begin, key=itemgetter(0)) - 1, 0)
-    while begin < end and at < len(taken) and taken[at][0] < end:
-        low, high, *_ = taken[at]
-        if low > begin:
-            free.append((begin, low))
-        begin = max(begin, high)
-        at += 1
-    if begin < end:
-        free.append((begin, end))
-    return free
+    `spans` are (start, end, arrival), sorted.
+    """
+    found: list[tuple[int, int, int]] = []
+    # The spans that contain `at`, first arrival first.
+    active: list[tuple[int, int, int]] = []
+    at, following = start, 0
+    while active or following < len(spans):
+        if not active:
+            at = max(at, spans[following][0])
+        while following < len(spans) and spans[following][0] <= at:
+            _, end, arrival = spans[following]
+            heappush(active, (arrival, end, following))
+            following += 1
+        _, end, index = active[0]
+        if end <= at:
+            heappop(active)
+            continue
+        stop = min(end, spans[following][0]) if following < len(spans) else end
+        if found and found[-1][0] == index and found[-1][2] == at:
+            found[-1] = index, found[-1][1], stop
+        else:
+            found.append((index, at, stop))
+        at = stop
+    return found
 
 
 def _differing(start: Array, end: Array, reach: Array, captured: Array, data_at: Array, buffer: Array) -> Array:

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from heapq import heappush
 from sys import intern
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from mockraft.spark_replay.arrow_columns import Array
 from mockraft.spark_replay.streams.connections import (
     LATE_NS,
     STRAY_BYTES,
     Connection,
     ConnEvents,
     Direction,
+    Hole,
     Incarnations,
-    Piece,
+    Waiting,
 )
-from mockraft.spark_replay.streams.frame_columns import FrameBuffer
-from mockraft.spark_replay.streams.frame_reader import FrameReader, Rest
+from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Stretch, joined
+from mockraft.spark_replay.streams.frame_reader import UNPROVEN_BYTES_MAX, FrameReader, Rest
 from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing
 from mockraft.spark_replay.streams.run_rows import RunBatch, RunRow
 from mockraft.spark_replay.streams.runs import BY_PORTS, FIN, RST, SYN
@@ -39,13 +42,14 @@ GAP_POLICIES, SNAPLEN_POLICIES = ("resync", "drop"), ("keep", "drop")
 class Limits(NamedTuple):
     """Limits of what a reassembler keeps.
 
-    `held_bytes_max` are the bytes of one direction that may wait for missing bytes before those are given up, and
-    `waiting_bytes_max` the bytes that may wait of all connections: those, and frames for partners. Beyond
+    `held_bytes_max` are the bytes of one direction that may wait for missing bytes before those are given up: more than
+    a receive window has. `waiting_bytes_max` are the bytes that may wait of all connections: those, and frames for
+    partners. Beyond
     `connections_max` open connections the longest idle one is ended. `incarnations_kept` is the number of connections
     that ended whose number is remembered.
     """
 
-    held_bytes_max: int = 8 << 20
+    held_bytes_max: int = 4 << 20
     connections_max: int = 100_000
     waiting_bytes_max: int = 64 << 20
     incarnations_kept: int = 1 << 20
@@ -87,7 +91,7 @@ class Reassembler:
         self._uids: dict[int, Connection] = {}
         self._closing: deque[tuple[int, int, int]] = deque()
         self._next_uid = 0
-        self._held_bytes = 0
+        self._held_bytes = self._arrivals = 0
         self._now_ns = 0
         self._ended: list[int] = []
         self._events = ConnEvents()
@@ -104,14 +108,16 @@ class Reassembler:
         if not runs.num_rows:
             return
         batch = RunBatch(runs)
-        self._batch, self._rest = batch, Rest(batch.view, 0, batch.pieces, [])
+        self._batch, self._rest = batch, Rest(batch.view, 0, batch.pieces)
         self._buffer.start(batch.data, batch.pieces)
         self._now_ns = batch.last_ts_ns
         current = next(reversed(self._connections), None)
-        for row in batch.rows():
+        refused = self._refuse(batch)
+        for row in batch.rows(left_out=refused):
             if self._is_sorted and row.conn_id != current:
                 if current is not None:
                     self._end_connection(current)
+                    self._incarnations.take(current)
                 current = row.conn_id
             self._take_run(row)
             if self._buffer.added_bytes > _ADDED_BYTES_MAX or len(self._ended) >= _ENDED_MAX:
@@ -154,8 +160,25 @@ class Reassembler:
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes held for missing ones before them."""
+        """Number of bytes that what waits for missing bytes takes."""
         return self._held_bytes
+
+    def _refuse(self, batch: RunBatch) -> Array:
+        """Report refused connections, of which nothing else has to be known; return their rows."""
+        rows: Array = batch.refused()
+        if not rows.size:
+            return rows
+        ids, marks = batch.conn_ids[rows].tolist(), batch.marks[rows].tolist()
+        is_new = np.array([each not in self._connections for each in ids])
+        rows = rows[is_new]
+        numbers = []
+        for conn_id, mark, is_one in zip(ids, marks, is_new.tolist(), strict=True):
+            if is_one:
+                numbers.append(self._incarnations.take(conn_id) + (mark == SYN))
+                self._incarnations.keep(conn_id, numbers[-1])
+        if rows.size:
+            self._events.add_batch(batch.mark_events(rows, np.array(numbers)))
+        return rows
 
     def _take_run(self, row: RunRow) -> None:
         connection = self._connections.get(row.conn_id)
@@ -163,7 +186,7 @@ class Reassembler:
         if connection is not None:
             if connection.chunk != chunk:
                 self._settle(connection)
-            if connection.closed_ns is not None and not row.marks & SYN and row.ts_ns > connection.closed_ns + LATE_NS:
+            if connection.closed_ns is not None and not row.marks & SYN and self._begins_another(connection, row):
                 self._end_connection(row.conn_id)
                 connection = None
         if row.marks & SYN:
@@ -184,8 +207,11 @@ class Reassembler:
         next_seq = direction.next_seq
         if next_seq is None:
             next_seq = self._start_midway(connection, direction, row)
-        if row.seq != next_seq & 0xFFFFFFFF or direction.held or row.has_holes:
-            self._take_pieces(connection, direction, row)
+        for each in connection.sides:
+            while each.waiting and row.ts_ns > each.waiting[0].ts_ns + LATE_NS:
+                self._skip_gap(connection, each)
+        if row.seq != next_seq & 0xFFFFFFFF or direction.waiting or row.has_holes:
+            self._take_out_of_order(connection, direction, row)
             return
         direction.next_seq = next_seq + row.end - row.at
         if not row.is_in_time or row.ts_ns < direction.ts_ns:
@@ -196,6 +222,16 @@ class Reassembler:
         else:
             direction.ts_ns = row.last_ts_ns
         self._reader.read(connection, direction, self._rest, row.at, row.end)
+
+    def _begins_another(self, connection: Connection, row: RunRow) -> bool:
+        """Return True if a run after the end of a connection is one of another, whose SYN is not in the capture."""
+        assert connection.closed_ns is not None
+        if row.ts_ns > connection.closed_ns + LATE_NS:
+            return True
+        direction = _direction(connection, row)
+        if row.marks or direction.next_seq is None:
+            return False
+        return abs(direction.unwrapped(row.seq) - direction.next_seq) > self._held_bytes_max
 
     def _open(self, row: RunRow) -> Connection:
         if len(self._connections) >= self._connections_max:
@@ -249,64 +285,100 @@ class Reassembler:
 
     def _start_midway(self, connection: Connection, direction: Direction, row: RunRow) -> int:
         direction.next_seq = direction.base = row.seq
-        direction.is_lost, direction.is_whole = True, False
+        direction.lose()
         self._report(connection, direction, "midstream", row.ts_ns, 0, "the start is not in the capture")
         return row.seq
 
-    def _take_pieces(self, connection: Connection, direction: Direction, row: RunRow) -> None:
-        """Handle a run that is out of order, repeats bytes or has holes: piece by piece."""
-        starts, times, offsets = (each[row.first_piece : row.end_piece].tolist() for each in self._buffer.pieces)
-        missing = self._batch.missing(row) if row.has_holes else {}
-        at = direction.unwrapped(row.seq)
-        ready: list[Piece] = []
-        held = direction.held_bytes
-        for index, start in enumerate(starts):
-            end = starts[index + 1] if index + 1 < len(starts) else row.end
-            hole = missing.get(index, 0)
-            size = end - start + hole
-            # A hole larger than a segment is a gap in the capture.
-            stop = at + size - (hole if hole > _HOLE_BYTES_MAX else 0)
-            ready += direction.insert(Piece(at, stop, bytes(self._batch.view[start:end]), times[index], offsets[index]))
-            at += size
-        self._held_bytes += direction.held_bytes - held
-        self._deliver(connection, direction, ready)
-        while direction.held_bytes > self._held_bytes_max or (
-            direction.held and self._held_bytes > self._waiting_bytes_max
+    def _take_out_of_order(self, connection: Connection, direction: Direction, row: RunRow) -> None:
+        """Handle a run that is out of order, repeats bytes or has holes."""
+        assert direction.next_seq is not None
+        start = direction.unwrapped(row.seq)
+        held = direction.waiting_cost
+        for each in self._contents(row, start):
+            if abs(each.start - direction.next_seq) > STRAY_BYTES:
+                direction.skip(each.end - each.start, each.ts_ns)
+                continue
+            heappush(direction.waiting, each)
+            direction.waiting_cost += each.cost
+        self._release(connection, direction)
+        self._held_bytes += direction.waiting_cost - held
+        while direction.waiting_cost > self._held_bytes_max or (
+            direction.waiting and self._held_bytes > self._waiting_bytes_max
         ):
             self._skip_gap(connection, direction)
 
-    def _deliver(self, connection: Connection, direction: Direction, pieces: list[Piece]) -> None:
-        """Read consecutive pieces."""
-        first = size = 0
-        for index, piece in enumerate(pieces):
-            size += piece.end - piece.start
-            if size >= _STRETCH_BYTES_MAX or index + 1 == len(pieces):
-                stretch = direction.stretch(pieces[first : index + 1])
-                self._reader.read_stretch(connection, direction, stretch, settles=False)
-                first, size = index + 1, 0
+    def _contents(self, row: RunRow, start: int) -> Iterator[Waiting]:
+        """Yield a run's bytes, and its holes, with their place in the stream."""
+        self._arrivals += 1
+        at = row.at
+        for stop, size, ts_ns, offset in [*self._batch.holes(row), (row.end, 0, 0, 0)]:
+            if at < stop:
+                content = self._rest.copy(at, stop)
+                yield Waiting(start, self._arrivals, start + stop - at, int(content.pieces.ts_ns[0]), content)
+            start, at = start + stop - at, stop
+            # A hole larger than a segment is a gap in the capture.
+            if 0 < size <= _HOLE_BYTES_MAX:
+                yield Waiting(start, self._arrivals, start + size, ts_ns, Hole(size, ts_ns, offset))
+            start += size
+
+    def _release(self, connection: Connection, direction: Direction) -> None:
+        """Read what continues the stream."""
+        parts: list[Stretch] = []
+        size = 0
+        for each in direction.released():
+            if isinstance(each, Hole):
+                self._read(connection, direction, parts)
+                parts, size = [], 0
+                self._reader.hole(connection, direction, each._replace(ts_ns=max(each.ts_ns, direction.ts_ns)))
+                continue
+            parts.append(each)
+            size += len(each.data)
+            if size >= _STRETCH_BYTES_MAX:
+                self._read(connection, direction, parts)
+                parts, size = [], 0
+        self._read(connection, direction, parts)
+
+    def _read(self, connection: Connection, direction: Direction, parts: list[Stretch]) -> None:
+        if parts:
+            self._reader.read_stretch(connection, direction, direction.in_time(joined(parts)))
 
     def _skip_gap(self, connection: Connection, direction: Direction) -> None:
-        """Give up the missing bytes before the first held ones."""
-        ts_ns = direction.held[0].ts_ns
-        dropped = self._reader.gap(direction)
-        missing = direction.skip()
-        detail = f"{dropped} bytes of an incomplete frame before it are dropped" if dropped else ""
-        self._report(connection, direction, "gap", ts_ns, missing, detail)
-        held = direction.held_bytes
-        ready = direction.release()
-        self._held_bytes += direction.held_bytes - held
-        self._deliver(connection, direction, ready)
+        """Give up the missing bytes before the first waiting ones."""
+        assert direction.next_seq is not None
+        first = direction.waiting[0]
+        missing = first.start - direction.next_seq
+        self._reader.gap(connection, direction, missing)
+        self._report(connection, direction, "gap", first.ts_ns, missing, "")
+        direction.next_seq = first.start
+        held = direction.waiting_cost
+        self._release(connection, direction)
+        self._held_bytes += direction.waiting_cost - held
 
-    def _settle(self, connection: Connection) -> None:
-        """Read the bytes postponed until the chunk is complete."""
-        if not (connection.client.queue or connection.server.queue):
+    def _settle(self, connection: Connection, *, is_last: bool = False) -> None:
+        """Read the bytes postponed until the chunk is complete, and until all requests before them are known."""
+        client, server = connection.sides
+        if not (client.queue or server.queue):
             return
-        if not connection.is_oriented and self._reader.orient(connection):
+        if not connection.is_oriented:
+            # Search again only when twice as many bytes have come.
+            size = client.queued_bytes + server.queued_bytes
+            if not is_last and size < 2 * connection.searched_bytes:
+                return
+            connection.searched_bytes = size
+            if not self._reader.orient(connection, is_last):
+                return
             self._pairing.name(connection.uid, connection.names)
-        if connection.is_kafka is not None:
-            self._reader.settle(connection, connection.client)
+            client, server = connection.sides
+        self._reader.settle(connection, client)
+        if connection.is_kafka is None:
+            return
+        if server.queued_bytes > UNPROVEN_BYTES_MAX:
+            while client.waiting:
+                self._skip_gap(connection, client)
+            is_last = True
+        if is_last or not (client.waiting or (client.is_lost and client.tail)):
             self._flush()
-            self._reader.settle(connection, connection.server)
+            self._reader.settle(connection, server)
 
     def _end_closed(self) -> None:
         """End connections that were closed so long ago that no late packets can follow."""
@@ -321,19 +393,22 @@ class Reassembler:
         if connection is None:
             return
         self._settle(connection)
-        for direction in (connection.client, connection.server):
-            while direction.held:
+        for direction in connection.sides:
+            while direction.waiting:
                 self._skip_gap(connection, direction)
-        self._settle(connection)
-        client = connection.client
-        for direction in (client, connection.server):
-            self._report_totals(connection, direction)
-        if connection.is_kafka is None and any(each.skipped_bytes + each.queued_bytes for each in connection.sides):
+        self._settle(connection, is_last=True)
+        client, server = connection.sides
+        self._reader.end_search(connection, client)
+        if server.is_lost and server.tail:
+            self._flush()
+            self._reader.end_search(connection, server)
+        if connection.is_kafka is None and any(each.skipped_bytes + each.tail_bytes for each in connection.sides):
             self._report(connection, client, "not_kafka", connection.last_ns, 0, "no request was seen")
+        for direction in connection.sides:
+            self._report_totals(connection, direction)
         self._pairing.end(connection.uid, client.is_whole and client.next_seq is not None, connection.is_opaque)
         self._ended.append(connection.uid)
-        if not self._is_sorted:
-            self._incarnations.keep(conn_id, connection.names.incarnation)
+        self._incarnations.keep(conn_id, connection.names.incarnation)
 
     def _report_totals(self, connection: Connection, direction: Direction) -> None:
         ts_ns = connection.last_ns
@@ -341,8 +416,11 @@ class Reassembler:
             missing = direction.unwrapped(direction.fin) - direction.next_seq
             if 0 < missing < STRAY_BYTES:
                 self._report(connection, direction, "gap", ts_ns, missing, "before its end")
-        if direction.tail_bytes:
-            size = self._reader.forget_tail(direction)
+        direction.skip_queue()
+        if direction.skipped_bytes:
+            self._reader.report_skipped(connection, direction)
+        if direction.tail:
+            size = self._reader.drop_tail(direction)
             self._report(connection, direction, "unfinished", ts_ns, size, "the capture ends inside a frame")
         for kind, size in (("dup", direction.dup_bytes), ("hole", direction.hole_bytes)):
             if size:
@@ -352,9 +430,14 @@ class Reassembler:
         """Pass the frames found so far to pairing."""
         found = self._buffer.take()
         if found is not None:
-            frames, requests = found
-            for uid, begin, end in requests:
-                self._uids[uid].remember(frames.correlation_id[begin:end], frames.ts_last_ns[begin:end])
+            frames, stretches = found
+            for uid, is_response, begin, end in stretches:
+                ids = frames.correlation_id[begin:end]
+                if is_response:
+                    self._uids[uid].open.answer(ids)
+                else:
+                    waits = ~frames.acks0[begin:end]
+                    self._uids[uid].open.ask(ids[waits], frames.ts_last_ns[begin:end][waits])
             self._pairing.receive(frames if self._keeps_cut else frames.take(np.flatnonzero(~frames.truncated)))
         for uid in self._ended:
             del self._uids[uid]

@@ -189,7 +189,9 @@ def _data_rows(segments: Segments, used: Array, side: Array, seq: Array) -> tupl
     trimmed = trim_overlaps(place, place + length, segment, captured, data_at, segments.buffer)
     source, skip = trimmed.source, trimmed.begin - place[trimmed.source]
     size = trimmed.end - trimmed.begin
-    pieces = _Pieces(segment[source], data_at[source] + skip, np.clip(captured[source] - skip, 0, size), size)
+    # Bytes that were not captured have no place in the buffer.
+    at = data_at[source] + np.minimum(skip, captured[source])
+    pieces = _Pieces(segment[source], at, np.clip(captured[source] - skip, 0, size), size)
     # A row starts after a gap, and at the first packet of its side: bytes sent before that are another row.
     starts = np.flatnonzero(
         (trimmed.begin != np.concatenate(([-_SPAN], trimmed.end[:-1]))) | (trimmed.begin == group[source] * _SPAN)

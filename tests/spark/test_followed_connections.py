@@ -81,13 +81,13 @@ def test_connections_beyond_the_limit_are_ended_and_counted(
     from mockraft.spark_replay.spark import followed_connections as followed
 
     files = ring_files(Path(controller_capture), tmp_path / "ring", 3)
-    monkeypatch.setattr(followed, "STATE_BYTES_MAX", 20_000)
+    monkeypatch.setattr(followed, "STATE_BYTES_MAX", 12_000)
     state = State()
     events = stepped(files, state, "conn_events")
     evicted = [row for row in events if row["kind"] == "evicted"]
     assert evicted
-    assert evicted[0]["detail"] == "the open connections take more than 20000 bytes in all buckets"
-    assert len(state.saved[0]) < 20_000
+    assert evicted[0]["detail"] == "the open connections take more than 12000 bytes in all buckets"
+    assert len(state.saved[0]) < 12_000
     # Nothing is silent: each frame is a row, also those whose other half came later.
     assert len(stepped(files, State())) >= 1700
 

@@ -5,6 +5,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from mockraft.spark_replay.formats import read_segments
+from mockraft.spark_replay.streams.reassembly import Reassembler
+from mockraft.spark_replay.streams.runs import make_runs
 
 from ...rows import each_row
 from ..packetiser import (
@@ -102,6 +105,70 @@ def test_server_gap_ends_at_response_to_open_request(tmp_path: Path) -> None:
     rows, _ = read(written(tmp_path / "x.pcap", segments))
     assert ids(rows, True) == [1, 3]
     assert ids(rows) == [1, 2, 3]
+
+
+@each_row(
+    "numbers",
+    {
+        "a login, then 0": [2**31 - 8, 2**31 - 7, *range(6)],
+        "one id for all": [7] * 8,
+        "ids wrap": [2**31 - 3, 2**31 - 2, 2**31 - 1, *range(-(2**31), -(2**31) + 5)],
+        "ids begin again": [*range(5), *range(3)],
+    },
+)
+@each_row("opens", [True, False])
+def test_a_lost_exchange_costs_itself_only(tmp_path: Path, numbers: list[int], opens: bool) -> None:
+    said = [each for number in numbers for each in (request(number, b"q" * 20), response(number))]
+    whole = conversation(said, opens=opens)
+    for index in (1, 5):
+        for sides in ({True}, {False}, {True, False}):
+            first = 3 * opens + 2 * index
+            kept = [
+                each for at, each in enumerate(whole) if not (first <= at < first + 2 and each.from_client in sides)
+            ]
+            rows, _ = read(written(tmp_path / "x.pcap", kept))
+            expected = numbers[:index] + numbers[index + 1 :]
+            assert ids(rows) == (expected if True in sides else numbers)
+            assert ids(rows, True) == (expected if False in sides else numbers)
+
+
+@each_row("ports", [(9093,), ()])
+def test_a_start_midway_finds_frames_inside_segments(tmp_path: Path, ports: tuple[int, ...]) -> None:
+    # As a busy producer sends: frames begin anywhere in segments of one size.
+    rng = Random(5)
+    asked = b"".join(request(number, rng.randbytes(5_000), 0, 11).data for number in range(40))
+    answered = b"".join(response(number, rng.randbytes(80)).data for number in range(40))
+    segments = []
+    for at in range(3_000, len(asked), 1448):
+        # Responses follow their requests by two.
+        back, after = (max(each - 10_000, 0) * len(answered) // len(asked) for each in (at, at + 1448))
+        segments.append(Segment(FLOW, True, 0, 1000 + at, 0, ACK, asked[at : at + 1448]))
+        if back < after:
+            segments.append(Segment(FLOW, False, 0, 9000 + back, 0, ACK, answered[back:after]))
+    rows, _ = read(written(tmp_path / "x.pcap", timed(segments)), ports)
+    assert ids(rows) == [*range(1, 40)]
+    assert set(ids(rows, True)) >= {*range(3, 36)}
+
+
+@each_row("distance", [5 << 20, 300 << 20, (1 << 32) - (300 << 20)])
+def test_a_connection_after_a_reset_needs_no_syn(tmp_path: Path, distance: int) -> None:
+    first = conversation(SAID)
+    reset = first[-1]._replace(flags=RST, payload=b"")
+    second = conversation(exchanges(5), isns=(1000 + distance & 0xFFFFFFFF, 500_000 + distance & 0xFFFFFFFF))[3:]
+    rows, events = read(written(tmp_path / "x.pcap", timed([*first, reset, *second])))
+    assert Counter((row["incarnation"], row["pair_status"]) for row in rows) == {(1, "paired"): 6, (2, "paired"): 10}
+    assert "gap" not in kinds(events)
+
+
+def test_a_gap_is_given_up_after_a_minute(tmp_path: Path) -> None:
+    segments = conversation(exchanges(20), step_ns=10_000_000_000)
+    del segments[from_client(segments)[2]]
+    path = written(tmp_path / "x.pcap", segments)
+    reassembler = Reassembler()
+    for chunk in read_segments(path, chunk_bytes=256):
+        list(reassembler.receive(make_runs(chunk)))
+    found = [row for batch in reassembler.drain() for row in batch.to_pylist()]
+    assert len(found) >= 30
 
 
 def test_after_a_gap_the_rest_can_be_left_out(tmp_path: Path) -> None:
