@@ -259,16 +259,15 @@ def _check_keys(keys: list[Node]) -> None:
 
 def _line(root: Node, field: str) -> int:
     """Return the line of a field (`stubs[0].match`), or of the innermost part of its path that is found."""
-    import yaml
-
     node, line = root, root.start_mark.line
     for part in re.findall(r"[^.\[\]]+", field):
-        if isinstance(node, yaml.SequenceNode) and part.isdecimal():
-            node = node.value[int(part)]
-            line = node.start_mark.line
-        elif isinstance(node, yaml.MappingNode):
-            found = [(key.start_mark.line, value) for key, value in node.value if key.value == part]
+        pairs = [each for each in node.value if isinstance(each, tuple)]
+        if pairs:
+            found = [(key.start_mark.line, value) for key, value in pairs if key.value == part]
             if not found:
                 break
             line, node = found[0]
+        elif isinstance(node.value, list) and part.isdecimal():
+            node = node.value[int(part)]
+            line = node.start_mark.line
     return line + 1
