@@ -22,7 +22,6 @@ from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces, Str
 
 _TAIL_BYTES_MAX = 256 << 20
 _HEAD_BYTES = headers.REQUEST.size
-_PROOF_BYTES = headers.REQUEST_START.size + headers.CLIENT_ID_BYTES_MAX
 # What the gathers of `FrameBuffer` read at the start of a frame.
 _GATHERED_BYTES = 4 + headers.REQUEST_START.size
 _DESYNCS_MAX = 256
@@ -238,7 +237,7 @@ class FrameReader:
 
     def _prove(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> bool:
         """Return True if a stream starts with a request; keeps its bytes if there are too few to decide."""
-        head = b"".join(each.data for each in direction.tail) + rest.bytes(at, min(end, at + _PROOF_BYTES))
+        head = b"".join(each.data for each in direction.tail) + rest.bytes(at, min(end, at + headers.PROOF_BYTES_MAX))
         verdict = self._starts_with_request(head)
         if verdict:
             connection.is_kafka = True
@@ -260,7 +259,7 @@ class FrameReader:
         (length,) = headers.LENGTH.unpack_from(head)
         if not 10 <= length <= self.frame_bytes_max:
             return False
-        verdict = headers.plausible_request(head, self.frame_bytes_max)
+        verdict = headers.proven_request(head, self.frame_bytes_max)
         return verdict if isinstance(verdict, bool) else None
 
     def _keep(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> None:
@@ -349,7 +348,7 @@ class FrameReader:
         pieces = Pieces(*(np.array([each], np.int64) for each in (0, hole.ts_ns, hole.offset)))
         if direction.tail_head is None:
             frame = joined(direction.tail)
-            head = frame.data[:_PROOF_BYTES]
+            head = frame.data[: headers.PROOF_BYTES_MAX]
             self.tail_bytes += max(len(head), _GATHERED_BYTES) - len(frame.data)
             direction.tail_head = len(head)
             start = np.minimum(frame.pieces.start, len(head) - 1)

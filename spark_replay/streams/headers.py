@@ -22,7 +22,8 @@ REQUEST = Struct(">ihhi")
 REQUEST_START = Struct(">ihhih")
 CLIENT_ID_BYTES_MAX = 1024
 _NOT_READ = -2
-_OLD_REQUEST_BYTES_MAX = 1 << 12
+PROOF_BYTES_MAX = 1 << 12
+"""Bytes of a frame that show at most whether it is a request."""
 # How many versions LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown had, which 4.0 dropped.
 _OF_ZOOKEEPER = {4: 8, 5: 5, 6: 9, 7: 4}
 _TLS_RECORDS = tuple(bytes((kind, 3)) for kind in (0x14, 0x15, 0x16, 0x17))
@@ -83,30 +84,44 @@ def is_tls(data: bytes | memoryview) -> bool:
     return bytes(data[:2]) in _TLS_RECORDS
 
 
-def plausible_request(data: bytes | memoryview, frame_bytes_max: int, *, is_all: bool = False) -> bool | int:
-    """Return whether `data` starts with a plausible request, or how many bytes are needed to tell.
-
-    With `is_all` there are no more bytes: those that are there decide.
-    """
+def plausible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool | int:
+    """Return whether `data` starts with the header of a known request, or how many bytes are needed to tell."""
     if len(data) < REQUEST_START.size:
         return REQUEST_START.size
     length, key, version, _, name_bytes = REQUEST_START.unpack_from(data)
     if not 10 <= length <= frame_bytes_max or not 0 <= version < _versions(key):
         return False
-    if key not in messages.REQUESTS or version < messages.request(key).min_version:
-        needed = min(4 + length, _OLD_REQUEST_BYTES_MAX)
-        return needed if len(data) < needed and not is_all else is_old_request(data[:needed], key, version)
+    # Sessions of ZooKeeper begin as Produce 0 without a client id does.
+    if key == version == 0 and name_bytes <= 0:
+        return False
     if not -1 <= name_bytes <= min(CLIENT_ID_BYTES_MAX, length - 10):
         return False
     name = bytes(data[14 : 14 + max(name_bytes, 0)])
     if not name.isascii() or not name.decode("ascii").isprintable():
         return False
-    return True if is_all or len(name) >= name_bytes else 14 + name_bytes
+    return True if len(name) >= name_bytes else 14 + name_bytes
+
+
+def proven_request(data: bytes | memoryview, frame_bytes_max: int, *, is_all: bool = False) -> bool | int:
+    """As `plausible_request`, but a version that only older releases have must be readable.
+
+    With `is_all` no bytes are missing: those that are there decide. It costs too much for each byte of a capture.
+    """
+    if len(data) >= REQUEST_START.size:
+        length, key, version, *_ = REQUEST_START.unpack_from(data)
+        if 10 <= length <= frame_bytes_max and 0 <= version < _versions(key) and _is_old(key, version):
+            needed = min(4 + length, PROOF_BYTES_MAX)
+            return needed if len(data) < needed and not is_all else is_old_request(data[:needed], key, version)
+    return plausible_request(data, frame_bytes_max)
+
+
+def _is_old(api_key: int, api_version: int) -> bool:
+    return api_key not in messages.REQUESTS or api_version < messages.request(api_key).min_version
 
 
 def is_plausible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
     """Return True if a segment that starts with `data` starts with a request, judging by the segment alone."""
-    if len(data) < REQUEST_START.size or not plausible_request(data, frame_bytes_max, is_all=True):
+    if len(data) < REQUEST_START.size or not proven_request(data, frame_bytes_max, is_all=True):
         return False
     # A frame that ends inside the segment must be followed by another.
     after = data[4 + LENGTH.unpack_from(data)[0] :]
