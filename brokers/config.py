@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, cast, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, cast, get_type_hints
 
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
@@ -30,6 +30,17 @@ SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = release().feature_ranges()
 PLAINTEXT = 0
 REQUEST_TIMEOUT_MS = ("request.timeout.ms", 30_000)
 """A key of server.properties, and its default."""
+_FIELD_OF_KEY: Final = {
+    "broker.heartbeat.interval.ms": "heartbeat_interval_ms",
+    "broker.rack": "rack",
+    "broker.session.timeout.ms": "session_timeout_ms",
+    "controller.quorum.request.timeout.ms": "raft_request_timeout_ms",
+    "cordoned.log.dirs": "cordoned_log_dirs",
+    "initial.broker.registration.timeout.ms": "registration_timeout_ms",
+    "log.dir.failure.timeout.ms": "log_dir_failure_timeout_ms",
+    "metadata.log.dir": "metadata_log_dir",
+}
+"""Fields of a BrokerConfig that keys of server.properties set, with Kafka's default."""
 
 
 class Listener(NamedTuple):
@@ -46,6 +57,7 @@ class BrokerConfig:
     """Every option of a simulated broker, named as in Kafka's configuration where Kafka has it. Times are ms.
 
     `log_dirs` are the readable directories of log.dirs; `offline_log_dirs` maps the paths of the others to the reason.
+    `metadata_log_dir` is a directory for the metadata log alone; None: it lies in the first of log.dirs.
     `cordoned_log_dirs` is cordoned.log.dirs as in a properties file: comma-separated paths, or `*`.
     `fenced_until_assigned` follows KIP-858's text: stay fenced until the controller knows the directory of every
     replica; Kafka does not. `io_errors` "kip-18" takes a single replica offline when the disk itself works;
@@ -54,8 +66,9 @@ class BrokerConfig:
     broker stays in RECOVERY before it asks to be unfenced. Ids are 16 raw bytes. `security` is used for connections to
     controllers, None for PLAINTEXT; `listener_security` is that of the listeners, also for other brokers. `messages`
     are the message classes in use: Kafka's own, or an Overlay's for a broker of a proposal. `serve_clients` opens the
-    listeners; `properties` are further keys of its server.properties. `authorizer` checks clients' requests.
-    `open_disk` returns the disk for the path of a log dir: memory, which is empty at each start, or RealDisk.
+    listeners; `properties` are further keys of its server.properties, and may set fields that have a key there.
+    `authorizer` checks clients' requests. `open_disk` returns the disk for the path of a log dir: memory, which is
+    empty at each start, or RealDisk.
     """
 
     broker_id: int
@@ -77,6 +90,7 @@ class BrokerConfig:
     registration_timeout_ms: int = 60_000
     log_dir_failure_timeout_ms: int = 30_000
     offline_log_dirs: Mapping[str, str] = field(default_factory=dict)
+    metadata_log_dir: str | None = None
     cordoned_log_dirs: str = ""
     fenced_until_assigned: bool = False
     io_errors: Literal["kafka", "kip-18"] = "kafka"
@@ -87,6 +101,11 @@ class BrokerConfig:
     properties: Mapping[str, str] = field(default_factory=dict)
     authorizer: Authorizer | None = None
     open_disk: Callable[[str], Disk] = MemoryDisk
+
+    @property
+    def log_dir_paths(self) -> tuple[str, ...]:
+        """The paths of log.dirs, those that are offline last."""
+        return (*(each.path for each in self.log_dirs), *self.offline_log_dirs)
 
 
 _KINDS = get_type_hints(BrokerConfig) | {"host": str, "port": int | None}
@@ -108,17 +127,17 @@ def draw_config(
     It has the name of its security protocol. The port is 9092 + broker id unless given, or any free one when clients
     are served: that port is known and advertised once the broker has started. A real controller needs a port other than
     0: it resigns over a registration with port 0. `options` are `host` and any other fields of `BrokerConfig`, such as
-    `rack`. TypeError and ValueError name an option of another type or out of its bounds, or a wrong property.
+    `rack`; they count before `properties`. TypeError and ValueError name an option of another type or out of its
+    bounds, or a wrong property.
     """
+    for name, value in fields_in(options.get("properties", {})).items():
+        options.setdefault(name, value)
     known = [each.name for each in fields(BrokerConfig)]
     for name in options.keys() - known - {"host"}:
         raise TypeError(f"{name}: a simulated broker has no such option; {did_you_mean(name, known)}")
     given = {"broker_id": broker_id, "cluster_id": cluster_id, "host": "127.0.0.1", "port": port, **options}
     for name, value in given.items():
         check_option(name, value, _KINDS[name], *_BOUNDS.get(name, (0 if name.endswith("_ms") else -1,)))
-    for name, text in options.get("properties", {}).items():
-        if name in config_keys.keys(BROKER):
-            parse_property(config_keys.keys(BROKER)[name], text)
     paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
     host = options.pop("host", "127.0.0.1")
     if port is None:
@@ -136,6 +155,14 @@ def draw_config(
         listener_security=security,
         **options,
     )
+
+
+def fields_in(properties: Mapping[str, str]) -> dict[str, object]:
+    """Return the fields that properties set. ValueError for a value that Kafka refuses."""
+    keys = config_keys.keys(BROKER)
+    parsed = {name: parse_property(keys[name], text) for name, text in properties.items() if name in keys}
+    set_here = {field: parsed[name] for name, field in _FIELD_OF_KEY.items() if name in parsed}
+    return {field: ",".join(value) if isinstance(value, list) else value for field, value in set_here.items()}
 
 
 def _for_peers(security: ServerSecurity, to_controllers: ClientSecurity | None) -> ServerSecurity:
@@ -198,7 +225,7 @@ def static_configs(config: BrokerConfig) -> dict[str, str]:
         "controller.listener.names": controllers,
         "listeners": ",".join(f"{each.name}://{each.host}:{each.port}" for each in config.listeners),
         "listener.security.protocol.map": ",".join([f"{controllers}:{protocol}", *named]),
-        "log.dirs": ",".join(log_dir.path for log_dir in config.log_dirs),
+        "log.dirs": ",".join(config.log_dir_paths),
     }
     security = config.listener_security
     if security.security_protocol != PROTOCOLS[PLAINTEXT]:
@@ -207,11 +234,17 @@ def static_configs(config: BrokerConfig) -> dict[str, str]:
         values["sasl.enabled.mechanisms"] = ",".join(security.sasl_enabled_mechanisms)
     if security.ssl_client_auth != "none":
         values["ssl.client.auth"] = security.ssl_client_auth
-    if config.rack is not None:
-        values["broker.rack"] = config.rack
-    if config.cordoned_log_dirs:
-        values["cordoned.log.dirs"] = config.cordoned_log_dirs
-    return values | dict(config.properties)
+    defaults = {each.name: each.default for each in fields(BrokerConfig)}
+    given = {name: getattr(config, field) for name, field in _FIELD_OF_KEY.items()}
+    return (
+        values
+        | dict(config.properties)
+        | {
+            name: str(value)
+            for name, value in given.items()
+            if value != defaults[_FIELD_OF_KEY[name]] or name in config.properties
+        }
+    )
 
 
 def _protocol(listener: Listener) -> str:

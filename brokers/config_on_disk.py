@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -37,6 +38,10 @@ def draw_config_on_disk(
     paths, metadata_log_dir, format_missing = dirs
     if format_missing and cluster_id is not None:
         format_log_dirs(paths, broker_id, cluster_id, rng, metadata_log_dir=metadata_log_dir, ignore_formatted=True)
+    absolute = {"log.dirs": ",".join(map(os.path.abspath, paths))}
+    if metadata_log_dir is not None:
+        absolute["metadata.log.dir"] = os.path.abspath(metadata_log_dir)
+    options["properties"] = {**options.get("properties", {}), **absolute}
     opened = open_log_dirs(paths, broker_id, cluster_id, rng, metadata_log_dir=metadata_log_dir)
     config = draw_config(broker_id, opened.cluster_id, bootstrap, rng, **options)
     return dataclasses.replace(

@@ -285,9 +285,7 @@ class Directories(Component):
 
     def _cordoned_by(self, value: str) -> frozenset[bytes]:
         """Return the live directories that a value of cordoned.log.dirs selects. Raises CordoningError."""
-        config = self._core.config
-        known = [*(log_dir.path for log_dir in config.log_dirs), *config.offline_log_dirs]
-        paths = cordoned_paths(value, known)
+        paths = cordoned_paths(value, self._core.config.log_dir_paths)
         return frozenset(log_dir.directory_id for log_dir in self.live() if log_dir.path in paths)
 
     def _read_cordoned(self) -> None:

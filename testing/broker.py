@@ -53,7 +53,9 @@ class SimulatedBroker(broker.SimulatedBroker):
             options.pop("format_missing", True),
         )
         if not paths.paths:
-            return draw_config(broker_id, cluster_id, addresses, rng, **options)
+            return draw_config(
+                broker_id, cluster_id, addresses, rng, metadata_log_dir=paths.metadata_log_dir, **options
+            )
         return draw_config_on_disk(broker_id, cluster_id, addresses, rng, paths, **options)
 
     @property

@@ -44,6 +44,7 @@ DRAWN: Mapping[type, tuple[str, ...]] = {
     ControllerConfig: (),
     BrokerConfig: (
         *("broker_id", "cluster_id", "bootstrap", "incarnation_id", "metadata_directory_id", "log_dirs", "listeners"),
+        "metadata_log_dir",
     ),
 }
 """Fields that are no keywords."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mockraft.brokers.config import fields_in
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import ProposalOptions, client_security, host_and_port, hosts_and_ports
 from mockraft.kafka_api.options import OptionError, option, required
@@ -160,7 +161,7 @@ class BrokerOptions(RunOptions):
             "cordoned_log_dirs": cordoned(self.cordoned_log_dir or ()),
             "io_errors": str(self.io_errors),
             "restart_partitions_elsewhere": self.restart_partitions_elsewhere,
-            **fields_of(self.settings or ()),
+            "properties": properties_of(self.settings or ()),
             **proposed(proposals.profile or ()),
         }
         if not self.log_dir and (self.metadata_log_dir or self.format_missing):
@@ -168,12 +169,6 @@ class BrokerOptions(RunOptions):
         return found
 
 
-_FIELDS_MS = {
-    "broker.heartbeat.interval.ms": "heartbeat_interval_ms",
-    "broker.session.timeout.ms": "session_timeout_ms",
-    "initial.broker.registration.timeout.ms": "registration_timeout_ms",
-    "log.dir.failure.timeout.ms": "log_dir_failure_timeout_ms",
-}
 _OPTIONS_INSTEAD = {
     "node.id": "--id",
     "broker.rack": "--rack",
@@ -186,12 +181,8 @@ _OPTIONS_INSTEAD = {
 }
 
 
-def fields_of(settings: Sequence[str]) -> dict[str, object]:
-    """Fields of BrokerConfig for settings NAME=VALUE; what has no field of its own is one of `properties`.
-
-    OptionError for what is no setting, for a time that is no number from 1 on, and for what has an option.
-    """
-    fields: dict[str, object] = {}
+def properties_of(settings: Sequence[str]) -> dict[str, str]:
+    """Return the properties that settings NAME=VALUE name. OptionError for an invalid one."""
     properties: dict[str, str] = {}
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -199,14 +190,12 @@ def fields_of(settings: Sequence[str]) -> dict[str, object]:
             raise OptionError(f"{text!r} is not NAME=VALUE", "--set")
         if name in _OPTIONS_INSTEAD:
             raise OptionError(f"{name} is {_OPTIONS_INSTEAD[name]}", "--set")
-        if name not in _FIELDS_MS:
-            properties[name] = value
-        elif value.isdecimal() and int(value) >= 1:
-            fields[_FIELDS_MS[name]] = int(value)
-        else:
-            about = f"Invalid value {value} for configuration {name}: a whole number of ms, at least 1"
-            raise OptionError(about, "--set")
-    return {**fields, "properties": properties}
+        properties[name] = value
+    try:
+        fields_in(properties)
+    except ValueError as error:
+        raise OptionError(str(error), "--set") from error
+    return properties
 
 
 def cordoned(log_dirs: Sequence[str]) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.brokers.config_on_disk import LogDirPaths, draw_config_on_disk
+from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.records.config_record import ConfigRecord
@@ -62,6 +66,34 @@ def test_a_brokers_configs_are_those_of_a_real_ones_properties(cluster: Any) -> 
     assert found["listeners"] == ("PLAINTEXT://127.0.0.1:9093", STATIC)
     assert found["controller.quorum.bootstrap.servers"] == ("127.0.0.1:9", STATIC)
     assert found["num.partitions"] == ("1", DEFAULT)
+
+
+def test_a_broker_describes_the_fields_that_properties_and_directories_set(cluster: Any, tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("d0", "d1", "m")]
+    format_log_dirs(paths[:2], 1, "a-cluster", random.Random(1), metadata_log_dir=paths[2])
+    (tmp_path / "d0" / "meta.properties").unlink()
+    (tmp_path / "d0").rmdir()
+    (tmp_path / "d0").write_text("no directory")
+    cluster.broker.config = draw_config_on_disk(
+        1,
+        "a-cluster",
+        (("127.0.0.1", 9),),
+        random.Random(1),
+        LogDirPaths(paths[:2], paths[2]),
+        session_timeout_ms=7000,
+        properties={"log.dir.failure.timeout.ms": "4000", "broker.heartbeat.interval.ms": "2000"},
+    )
+    found = values_of(described(cluster, BROKER, "1"))
+    assert cluster.broker.config.log_dir_failure_timeout_ms == 4000
+    assert {
+        key: found[key] for key in found if found[key][1] == STATIC and key.startswith(("broker", "log", "meta"))
+    } == {
+        "broker.heartbeat.interval.ms": ("2000", STATIC),
+        "broker.session.timeout.ms": ("7000", STATIC),
+        "log.dir.failure.timeout.ms": ("4000", STATIC),
+        "log.dirs": (",".join(paths[:2]), STATIC),
+        "metadata.log.dir": (paths[2], STATIC),
+    }
 
 
 def test_the_empty_name_has_configs_of_all_brokers(cluster: Any) -> None:
