@@ -91,15 +91,20 @@ def _defaults(resource_type: int, of: Release) -> Mapping[str, Any]:
 def parse(key: ConfigKey, text: str | None) -> Any:
     """Parse one value and check it with its key's validator. Raises ApiError(INVALID_CONFIG)."""
     value = None if text is None else _parse_type(key, text)
-    validator = key.validator
-    if validator is not None:
-        kind = validator["kind"]
-        if kind == "ValidList" and isinstance(value, list):
-            value = list(dict.fromkeys(value))
-        check = _CHECKS.get(kind)
-        if check is not None:
-            check(key.name, value, validator)
+    if isinstance(value, list) and key.validator is not None and key.validator["kind"] == "ValidList":
+        value = list(dict.fromkeys(value))
+    _validate(key, value)
     return value
+
+
+def check(key: ConfigKey, text: str) -> None:
+    """Check a value as brokers check dynamic ones: a list may not repeat a value. Raises ApiError(INVALID_CONFIG)."""
+    _validate(key, _parse_type(key, text))
+
+
+def _validate(key: ConfigKey, value: object) -> None:
+    if key.validator is not None and (validator := _CHECKS.get(key.validator["kind"])) is not None:
+        validator(key.name, value, key.validator)
 
 
 def parse_property(key: ConfigKey, text: str) -> Any:
@@ -160,6 +165,8 @@ def _check_list(name: str, value: list[str] | None, validator: Validator) -> Non
     if not value and not validator["empty_allowed"]:
         values = f"[{', '.join(validator['values'])}]" if validator["values"] else "any non-empty value"
         raise invalid_config(f"Configuration '{name}' must not be empty. Valid values include: {values}")
+    if len(set(value)) < len(value):
+        raise invalid_config(f"Configuration '{name}' values must not be duplicated.")
     for each in value:
         if not each:
             raise invalid_config(f"Configuration '{name}' values must not be empty.")

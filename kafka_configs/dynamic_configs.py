@@ -6,7 +6,7 @@ from typing import Final
 
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, ConfigKey
-from mockraft.kafka_configs.config_values import parse
+from mockraft.kafka_configs.config_values import check
 from mockraft.wire.errors import ApiError
 
 LISTENER_KEY: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
@@ -53,7 +53,7 @@ def _is_usable(name: str, value: str, per_broker: bool) -> bool:
     if key.update_mode is None or is_by_listener_only(name):
         return False
     try:
-        parse(key, value)
+        check(key, value)
     except ApiError:
         return False
     return True

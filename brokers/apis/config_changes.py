@@ -15,9 +15,9 @@ from mockraft.brokers.apis.api import ApiError, RequestContext
 from mockraft.brokers.config import static_configs
 from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS, CordoningError, cordoned_paths
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
-from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs import config_keys, config_values
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from mockraft.kafka_configs.config_values import Operation, parse
+from mockraft.kafka_configs.config_values import Operation
 from mockraft.kafka_configs.dynamic_configs import is_by_listener_only, is_per_broker, key_of, usable
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import parse_integer, split
@@ -141,7 +141,7 @@ def _check_broker_values(values: Mapping[str, str], ctx: RequestContext, *, per_
     for name, value in values.items():
         if (key := key_of(name)) is not None:
             try:
-                parse(key, value)
+                config_values.check(key, value)
             except ApiError as refusal:
                 raise invalid(refusal.message or "") from refusal
     if not per_broker:
@@ -158,8 +158,7 @@ def _refuse(names: list[str], why: str) -> None:
 
 def _check_cordoned(value: str, ctx: RequestContext) -> None:
     """Check `cordoned.log.dirs` (KafkaConfig.validateCordonedLogDirs, KIP-1066)."""
-    cordoned = parse(config_keys.keys(BROKER)[CORDONED_LOG_DIRS], value)
     try:
-        cordoned_paths(",".join(cordoned), [log_dir.path for log_dir in ctx.broker.config.log_dirs])
+        cordoned_paths(value, ctx.broker.config.log_dir_paths)
     except CordoningError as error:
         raise invalid(f"requirement failed: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from mockraft.wire.records.config_record import ConfigRecord
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
 SET, DELETE, APPEND, SUBTRACT = range(4)
 LOG_DIR = "/simulated/broker-1/d0"
+OFFLINE_DIR = "/simulated/offline"
 
 Resource = tuple[int, str, list[tuple[str, str | None, int]]]
 
@@ -153,6 +155,10 @@ def test_no_controller_is_an_error_of_what_would_have_been_handed_on(cluster: An
             "Missing entries : /nope, /nor",
         ),
         (BROKER, "1", [("cordoned.log.dirs", f"*,{LOG_DIR}", SET)], "it must not contain other values"),
+        *[
+            (BROKER, "1", [(key, value, SET)], f"Configuration '{key}' values must not be duplicated.")
+            for key, value in (("cordoned.log.dirs", f"{LOG_DIR},{LOG_DIR}"), ("log.cleanup.policy", "delete,delete"))
+        ],
         (BROKER_LOGGER, "2", [], "Unexpected node id. Expected 1, but received 2"),
         (
             BROKER_LOGGER,
@@ -187,9 +193,10 @@ def test_a_config_that_is_none_is_invalid(cluster: Any, kind: int, key: str, ope
 
 @pytest.mark.parametrize(
     ("value", "operation"),
-    [(LOG_DIR, SET), ("*", SET), ("", SET), (LOG_DIR, APPEND), ("/gone", SUBTRACT), (None, DELETE)],
+    [(LOG_DIR, SET), (OFFLINE_DIR, SET), ("*", SET), ("", SET), (LOG_DIR, APPEND), ("/gone", SUBTRACT), (None, DELETE)],
 )
 def test_cordoning_ones_own_directories_is_handed_on(cluster: Any, value: str | None, operation: int) -> None:
+    cluster.broker.config = replace(cluster.broker.config, offline_log_dirs={OFFLINE_DIR: "it is a file"})
     (result,) = (cluster.ask(changing((BROKER, "1", [("cordoned.log.dirs", value, operation)])))).responses
     assert result.error_code == error_codes.POLICY_VIOLATION
 
