@@ -91,11 +91,20 @@ def _table_for(count: int) -> int:
     return table
 
 
-def _replica_hash(replica: NewReplica) -> int:
+def in_map_order(texts: Sequence[str]) -> list[str]:
+    """Return strings in the order of a Java HashMap with these keys."""
+    return _ordered(texts, _text_hash, _grown(len(texts)))
+
+
+def _text_hash(text: str) -> int:
     text_hash = 0
-    for character in replica.topic:
+    for character in text:
         text_hash = 31 * text_hash + ord(character) & 0xFFFFFFFF
-    return 31 * (31 + replica.partition) + text_hash
+    return text_hash
+
+
+def _replica_hash(replica: NewReplica) -> int:
+    return 31 * (31 + replica.partition) + _text_hash(replica.topic)
 
 
 def _uuid_hash(uuid: bytes) -> int:

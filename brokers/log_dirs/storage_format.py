@@ -21,16 +21,35 @@ from mockraft.brokers.log_dirs.ensemble import (
     verify,
     write_meta,
 )
+from mockraft.brokers.log_dirs.placement import in_map_order
 from mockraft.releases import release
 
 _METADATA_VERSION_NAME = max(release().metadata_versions.values()).name
 
 
 class Formatted(NamedTuple):
-    """The result of formatting: the files written, by path, and the lines that kafka-storage prints."""
+    """The result of formatting: the files written, by path, and that of the metadata directory.
+
+    `unreadable` has the reasons by path.
+    """
 
     metas: Mapping[str, MetaProperties]
-    lines: tuple[str, ...]
+    metadata_dir: str
+    unreadable: Mapping[str, str]
+
+    def lines(self, bootstrap: str = "", metadata_version: str = _METADATA_VERSION_NAME) -> list[str]:
+        """Return what kafka-storage prints; `bootstrap` is its line about the first records of a log."""
+        lines = [
+            f"I/O error trying to read log directory {at}. Ignoring... ({why})" for at, why in self.unreadable.items()
+        ]
+        if not self.metas:
+            return [*lines, "All of the log directories are already formatted."]
+        if bootstrap:
+            lines.append(bootstrap)
+        for path in self.metas:
+            kind = "metadata directory" if path == self.metadata_dir else "data directory"
+            lines.append(f"Formatting {kind} {path} with metadata.version {metadata_version}.")
+        return lines
 
 
 def format_log_dirs(
@@ -59,24 +78,19 @@ def format_log_dirs(
     if formatted and not ignore_formatted:
         raise LogDirsError(
             Refusal.ALREADY_FORMATTED,
-            f"Log directory {next(iter(formatted))} is already formatted. Use --ignore-formatted to ignore this "
-            "directory and format the others.",
+            f"Log directory {in_map_order([*formatted])[0]} is already formatted. Use --ignore-formatted to ignore "
+            "this directory and format the others.",
         )
     errors = {each.path: each.error for each in found if each.error is not None}
-    lines = [f"I/O error trying to read log directory {path}. Ignoring... ({why})" for path, why in errors.items()]
-    unformatted = [each.path for each in found if each.is_empty]
+    unformatted = in_map_order([each.path for each in found if each.is_empty])
     if not unformatted and not formatted:
         raise LogDirsError(Refusal.NONE_LIVE, f"No available log directories to format. ({'; '.join(errors.values())})")
-    if not unformatted:
-        lines.append("All of the log directories are already formatted.")
     for path in unformatted:
         directory_id = draw_directory_id(rng, formatted)
         formatted[path] = MetaProperties(1, cluster_id, node_id, directory_id)
     for path in unformatted:
-        kind = "metadata directory" if path == metadata_dir else "data directory"
-        lines.append(f"Formatting {kind} {path} with metadata.version {_METADATA_VERSION_NAME}.")
         _write(path, formatted[path])
-    return Formatted({path: formatted[path] for path in unformatted}, tuple(lines))
+    return Formatted({path: formatted[path] for path in unformatted}, metadata_dir, errors)
 
 
 def _check_ids(node_id: int, cluster_id: str) -> None:

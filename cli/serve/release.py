@@ -38,7 +38,7 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         if options["metadata_version"]:
             level = metadata_version_level(options["metadata_version"], chosen, unstable=unstable)
     with blaming("--feature"):
-        features = dict(map(_feature, options["features"] or ()))
+        features = dict(map(feature_level, options["features"] or ()))
         if options.get("brokers"):
             features = levels_for_simulated_brokers(chosen, features, level)
         initial_levels(chosen, level, features, unstable=unstable)
@@ -92,7 +92,8 @@ def _property(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _feature(text: str) -> tuple[str, int]:
+def feature_level(text: str) -> tuple[str, int]:
+    """Parse NAME=LEVEL. Raises ValueError."""
     name, _, level = text.partition("=")
     if not level.isdecimal():
         raise ValueError(f"{text!r} is not NAME=LEVEL, as in group.version=0")

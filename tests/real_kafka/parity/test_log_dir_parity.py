@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 
 from ...brokers.log_dirs.bootstrap_file import BOOTSTRAP_FILE
+from ...cli.cli import invoke
 from .oracle import kafkas_answers
 
 pytestmark = pytest.mark.real_kafka
@@ -181,7 +183,7 @@ def properties(case: str, root: Path) -> Path:
 
 
 def without_paths(text: str, root: Path) -> str:
-    """The order of directories, which depends on a hash in Kafka."""
+    """An answer without names of directories."""
     text = re.sub(rf"{re.escape(str(root))}/(\w+)", "DIR", text)
     return re.sub(r"Optional\[(\S+)\]", r"\1", text)
 
@@ -228,7 +230,7 @@ def our_format(case: str, root: Path, *, ignore_formatted: bool) -> str:
         )
     except LogDirsError as error:
         return f"refused {error}"
-    return "done " + " ".join(sorted(done.lines))
+    return "done " + " ".join(sorted(done.lines()))
 
 
 HALTS = {"refused halted": "refused Shutdown broker because none of the specified log dirs"}
@@ -308,6 +310,48 @@ def test_the_same_directories_are_formatted(ignore_formatted: bool, tmp_path: Pa
         if not alike or files(root) != files(ours[case]):
             differing[case] = (kafka, mine, files(root), files(ours[case]))
     assert differing == {}
+
+
+FORMATS: list[tuple[str, tuple[str, ...]]] = [
+    ("", ()),
+    ("", ("-g",)),
+    ("", ("-N",)),
+    ("", ("--standalone",)),
+    *[("", ("--release-version", version)) for version in ("3.3", "3.6-IV2", "3.8", "4.0-IV3", "4.3.1", "9.9")],
+    *[("", ("--feature", f"metadata.version={level}")) for level in (6, 7, 27, 34, 99)],
+    *[("", ("-f", f"kraft.version={level}")) for level in (0, 1, 7)],
+    *[("", ("-f", feature)) for feature in ("group.version=0", "group.version=7", "no.such=1")],
+    ("", ("-f", "group.version=0", "-f", "streams.version=0")),
+    ("", ("-r", "3.8", "-f", "group.version=1")),
+    ("", ("-r", "3.9", "-f", "eligible.leader.replicas.version=1")),
+    ("", ("-r", "3.8", "-f", "metadata.version=20")),
+    ("controller.quorum.voters=2@127.0.0.1:1", ("-f", "kraft.version=0")),
+    ("controller.quorum.voters=2@127.0.0.1:1", ("-f", "kraft.version=1")),
+    ("log.dir.failure.timeout.ms=0", ()),
+    ("cordoned.log.dirs=/nowhere", ()),
+    ("num.partitions=x", ()),
+    ("log.cleanup.policy=delete,delete", ()),
+]
+"""A property and options of kafka-storage format."""
+
+
+def test_format_prints_and_refuses_what_kafka_storage_does(tmp_path: Path) -> None:
+    asked, roots = [], [tmp_path / str(number) for number in range(len(FORMATS))]
+    for (more, options), root in zip(FORMATS, roots, strict=True):
+        path = properties("a metadata dir apart", root)
+        path.write_text(f"{path.read_text()}\n{more}\n")
+        asked.append("\t".join(("format", str(path), CLUSTER, *options)))
+    answers = ask_kafka(asked)
+    differing = []
+    for (_, options), root, answer in zip(FORMATS, roots, answers, strict=True):
+        shutil.rmtree(root, ignore_errors=True)
+        done = invoke("format", "--cluster-id", CLUSTER, "--config", root.with_suffix(".properties"), *options)
+        ours = done.stdout if done.exit_code == 0 else f"refused {done.stderr}"
+        said = answer.removeprefix("done ").removeprefix("refused ").removeprefix("requirement failed: ").strip()
+        if answer.startswith("refused") != ours.startswith("refused") or said not in ours.replace("\n", " "):
+            differing.append((answer, ours))
+    assert differing == []
+    assert {answer.split()[0] for answer in answers} == {"done", "refused"}
 
 
 def test_formatted_directories_are_accepted_in_both_directions(tmp_path: Path) -> None:
