@@ -15,6 +15,7 @@ from mockraft.brokers import lifecycle
 from mockraft.brokers.assignments import Assignments, ReplicaKey
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.disks.disk import Scope, classify
+from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.log_dirs.placement import (
@@ -25,7 +26,7 @@ from mockraft.brokers.log_dirs.placement import (
     cordoned_paths,
     in_kafkas_order,
 )
-from mockraft.releases import Behaviour
+from mockraft.releases import METADATA_VERSION, Behaviour, metadata_version
 from mockraft.wire import error_codes
 from mockraft.wire.directory_ids import LOST, UNASSIGNED
 from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
@@ -102,6 +103,10 @@ class Directories(Component):
         self._reports = DirectoryReports(core, self.assignments, lambda: self.on_progress())
         if config.log_dir_failure_timeout_ms < 1:
             raise ValueError(f"log.dir.failure.timeout.ms is {config.log_dir_failure_timeout_ms}: want 1 or more")
+        self.metadata_disk: FailingDisk | None = None
+        if config.metadata_log_dir is not None and config.metadata_log_dir not in config.log_dir_paths:
+            self.metadata_disk = FailingDisk(config.open_disk(config.metadata_log_dir))
+        self._level: int | None = None
         self._cordoned_value = config.cordoned_log_dirs
         self.cordoned = self._cordoned_by(config.cordoned_log_dirs)
         if self.cordoned:
@@ -118,6 +123,8 @@ class Directories(Component):
         """Place new replicas, drop removed ones, and read which directories are cordoned."""
         self._reports.channel.controller_moved()
         core = self._core
+        self._look_at_metadata_dir()
+        self._look_at_level()
         if not self.is_published:
             observer = core.observer
             known = 0 < observer.leader_high_watermark <= observer.applied_offset + 1
@@ -181,12 +188,16 @@ class Directories(Component):
     def find(self, path_or_id: str | bytes | os.PathLike[str]) -> DirectoryAt:
         """Return a directory by its path, its uuid (16 bytes) or the uuid's text. LookupError lists those known."""
         path_or_id = os.fspath(path_or_id)
-        for log_dir in self._core.config.log_dirs:
+        config = self._core.config
+        log_dirs = [*config.log_dirs]
+        if self.metadata_disk is not None:
+            log_dirs.append(DirectoryAt(self.metadata_disk.root, config.metadata_directory_id))
+        for log_dir in log_dirs:
             if path_or_id in (log_dir.path, log_dir.directory_id, text_of(log_dir.directory_id)):
                 return log_dir
-        known = ", ".join(f"{log_dir.path} ({text_of(log_dir.directory_id)})" for log_dir in self._core.config.log_dirs)
+        known = ", ".join(f"{log_dir.path} ({text_of(log_dir.directory_id)})" for log_dir in log_dirs)
         wanted = text_of(path_or_id) if isinstance(path_or_id, bytes) else path_or_id
-        raise LookupError(f"broker {self._core.config.broker_id} has no log dir {wanted}; it has {known}")
+        raise LookupError(f"broker {config.broker_id} has no log dir {wanted}; it has {known}")
 
     def assign(
         self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None
@@ -207,6 +218,9 @@ class Directories(Component):
         self.offline[directory_id] = reason
         path = self.find(directory_id).path
         _log.warning("broker %d: log dir %s is offline: %s", core.config.broker_id, path, reason)
+        if self.metadata_disk is not None and directory_id == core.config.metadata_directory_id:
+            core.happen(lifecycle.Stopped(End.METADATA_LOG_DIR_FAILED))
+            return
         core.logs.take_offline(directory_id, reason)
         self.moves.directory_offline(directory_id)
         if self.hosting is not None:
@@ -282,6 +296,28 @@ class Directories(Component):
         if core.life.leaving_for is End.LOG_DIR_NOT_REPORTED:
             over = lifecycle.Stopped(End.LOG_DIR_NOT_REPORTED)
             core.kernel.after("shutdown", SHUTDOWN_TIMEOUT_MS, functools.partial(core.happen, over))
+
+    def _look_at_metadata_dir(self) -> None:
+        """Stop if the directory of the metadata log, which is not written here, cannot be read."""
+        if self.metadata_disk is not None:
+            try:
+                self.metadata_disk.names()
+            except OSError as error:
+                self.fail(self._core.config.metadata_directory_id, str(error))
+
+    def _look_at_level(self) -> None:
+        """Report several directories at a level that has none (Kafka's MetadataVersionConfigValidator)."""
+        core, level = self._core, self._core.view.features.get(METADATA_VERSION)
+        if level is None or level == self._level:
+            return
+        self._level = level
+        if len(core.config.log_dir_paths) > 1 and not core.view.has(Behaviour.DIRECTORY_ASSIGNMENT):
+            _log.error(
+                "broker %d: Multiple log directories (aka JBOD) are not supported in the current MetadataVersion %s. "
+                "Need 3.7-IV2 or higher",
+                core.config.broker_id,
+                metadata_version(level).name,
+            )
 
     def _cordoned_by(self, value: str) -> frozenset[bytes]:
         """Return the live directories that a value of cordoned.log.dirs selects. Raises CordoningError."""

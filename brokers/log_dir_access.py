@@ -146,7 +146,11 @@ class LogDirAccess:
         raise LookupError(f"{path} is in none of the log dirs {known}")
 
     def _disk(self, log_dir: AnyLogDir) -> FailingDisk:
-        return _failing(self.node.logs.log_dir(self.node.directories.find(log_dir).directory_id))
+        directories = self.node.directories
+        found = directories.find(log_dir)
+        if directories.metadata_disk is not None and found.path == directories.metadata_disk.root:
+            return directories.metadata_disk
+        return _failing(self.node.logs.log_dir(found.directory_id))
 
 
 def _failing(log_dir: LogDir) -> FailingDisk:

@@ -60,7 +60,7 @@ async def _broker(
         return _fail(ExitCode.NO_ANSWER, f"{error}{'' if fields['security'] else IN_THE_CLEAR}")
     except (OSError, LookupError, ValueError) as error:
         return _fail(ExitCode.NO_ANSWER, f"{error} (or give --cluster-id)")
-    disks.check(faults, [path for path, _ in config.log_dirs])
+    disks.check(faults, [path for path, _ in config.log_dirs], config.metadata_log_dir)
     simulated = SimulatedBroker(config)
     with stop_on_signals() as stopped:
         try:

@@ -34,8 +34,10 @@ def faults_of(options: DiskFaultOptions) -> list[DiskFault]:
     return sorted(found, key=lambda fault: fault.after_s)
 
 
-def check(faults: Sequence[DiskFault], log_dirs: Sequence[str]) -> None:
+def check(faults: Sequence[DiskFault], log_dirs: Sequence[str], metadata_log_dir: str | None = None) -> None:
     """Check that each is about one of these directories. OptionError names the option and the directories."""
+    if metadata_log_dir is not None:
+        log_dirs = [*log_dirs, metadata_log_dir]
     for fault in faults:
         within = any(fault.path == path or fault.path.startswith(f"{path}{os.sep}") for path in log_dirs)
         if fault.path not in log_dirs and not (fault.kind == "corrupt" and within):

@@ -15,6 +15,7 @@ import pytest
 from mockraft import BrokerState, Controller
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.ids.host_map import HOSTS_FILE, HostFile, HostMapError
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.ensemble import META_PROPERTIES, LogDirsError, MetaProperties, Refusal
@@ -86,6 +87,32 @@ async def test_failed_metadata_directory_stops_the_broker(cluster: Cluster) -> N
     await broker.wait_stopped()
     assert broker.end is End.METADATA_LOG_DIR_FAILED
     assert not any(request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT))
+
+
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_failed_directory_of_the_metadata_log_alone_stops_the_broker(
+    cluster: Cluster, tmp_path: Path, removed: bool
+) -> None:
+    metadata = tmp_path / "m"
+    metadata.mkdir()
+    drawn = cluster.joining(metadata_log_dir=metadata).config
+    on_disk = replace(drawn, open_disk=lambda path: RealDisk(path) if path == str(metadata) else drawn.open_disk(path))
+    broker = await cluster.start_with(on_disk)
+    if removed:
+        metadata.rmdir()
+    else:
+        broker.fail_log_dir(metadata)
+    await broker.wait_stopped()
+    assert broker.end is End.METADATA_LOG_DIR_FAILED
+
+
+async def test_several_directories_are_reported_at_a_level_without_them(caplog: pytest.LogCaptureFixture) -> None:
+    async with Controller(metadata_version=14) as controller:
+        cluster = Cluster(controller)
+        broker = await cluster.start()
+        await broker.kill()
+    (line,) = [each for each in caplog.messages if "JBOD" in each]
+    assert "in the current MetadataVersion 3.6-IV2. Need 3.7-IV2 or higher" in line
 
 
 async def test_a_metadata_directory_of_its_own_is_not_registered(cluster: Cluster) -> None:
