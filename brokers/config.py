@@ -210,6 +210,12 @@ def registration_of(
     return request
 
 
+def registers_cordoned_dirs(config: BrokerConfig) -> bool:
+    """Return True for KIP-1066's text, by which each registration and heartbeat has the cordoned directories."""
+    registration = config.messages.request(api_keys.BROKER_REGISTRATION)
+    return config.messages is not messages and hasattr(registration, "cordoned_log_dirs")
+
+
 def static_configs(config: BrokerConfig) -> dict[str, str]:
     """Return keys and values, including `config.properties`; unset keys with default values are left out."""
     controllers = config.controller_listener_name

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from mockraft.brokers import lifecycle
-from mockraft.brokers.config import registration_of
+from mockraft.brokers.config import registers_cordoned_dirs, registration_of
 from mockraft.brokers.core import Core
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.lifecycle import LifecycleRequest
@@ -69,7 +69,9 @@ class Heartbeats:
 
     def _heartbeat(self, _: Versions) -> BrokerHeartbeatRequest:
         core, life = self._core, self._core.life
-        reports_cordoned = life.caught_up and core.view.has(Behaviour.CORDONED_LOG_DIRS)
+        reports_cordoned = (life.caught_up and core.view.has(Behaviour.CORDONED_LOG_DIRS)) or registers_cordoned_dirs(
+            core.config
+        )
         return BrokerHeartbeatRequest(
             broker_id=core.config.broker_id,
             broker_epoch=life.broker_epoch,

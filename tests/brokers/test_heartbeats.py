@@ -191,11 +191,12 @@ async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> 
     assert broker.refusals == {}
 
 
-async def test_kip_1066_registration_contains_the_cordoned_directories_of_the_file() -> None:
+async def test_kip_1066_registration_and_all_heartbeats_contain_the_cordoned_directories() -> None:
     async with (
         Controller(profile="kip-1066") as controller,
         running(controller, messages=controller.messages, log_dir_paths=("/a", "/b"), cordoned_log_dirs="/b") as broker,
     ):
         cordoned = broker.directories.find("/b").directory_id
         (registration,) = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
-        assert registration.request.cordoned_log_dirs == [cordoned]
+        heartbeats = controller.journal.exchanges(api_keys.BROKER_HEARTBEAT)
+        assert {tuple(each.request.cordoned_log_dirs) for each in (registration, *heartbeats)} == {(cordoned,)}
