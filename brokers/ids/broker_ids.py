@@ -13,6 +13,8 @@ from typing import NamedTuple
 from mockraft.brokers.ids.host_map import HostFile
 from mockraft.brokers.ids.identity import (
     Generate,
+    IdentityError,
+    Refusal,
     Source,
     Steps,
     Try,
@@ -46,29 +48,35 @@ async def resolve(
     """Choose the id for the broker of this host, and store it in the map so that no other host gets it.
 
     When the metadata shows a live broker with the id, it may just have died: wait `steps.wait_ms` for the controller to
-    notice. Raises IdentityError when a person has to decide, HostMapError, ConnectionError.
+    notice. A missing id that a host took is reserved for it. Raises IdentityError when a person has to decide,
+    HostMapError, ConnectionError.
     """
     host = checked_host(host)
     for each in (explicit, stored):
         if each is not None:
             checked_id(each)
     while True:
-        mapped = hosts.read().ids.get(host)
-        wanted = decide(explicit, stored, mapped, None, _spare(cluster), steps)
+        read = hosts.read()
+        mapped = read.ids.get(host)
+        wanted = decide(explicit, stored, mapped, None, _spare(cluster) - read.reserved(host), steps)
         if isinstance(wanted, Try):
             candidate = wanted.broker_id
+            if candidate in cluster.controllers and candidate not in cluster.image.brokers:
+                raise IdentityError(
+                    Refusal.BAD_ID, f"{candidate} is the id of a controller: give another one with --id"
+                )
             await cluster.wait_for(lambda candidate=candidate: candidate not in cluster.alive, steps.wait_ms)  # type: ignore[misc]
         with hosts.changing() as changed:
             if changed.ids.get(host) != mapped:
                 continue
             registered = wanted.broker_id not in cluster.alive if isinstance(wanted, Try) else None
-            chosen = decide(explicit, stored, mapped, registered, _spare(cluster), steps)
+            chosen = decide(explicit, stored, mapped, registered, _spare(cluster) - changed.reserved(host), steps)
             if isinstance(chosen, Generate):
                 taken = {*changed.ids.values(), *cluster.image.brokers, *cluster.used_ids}
                 broker_id, source = generate_id(taken, steps.reserved_max, cluster.controllers), Source.GENERATED
             else:
                 broker_id, source = chosen.broker_id, chosen.source
-            changed.set(host, broker_id)
+            changed.set(host, broker_id, reserves=source is Source.MISSING)
             return Resolved(broker_id, source, host)
 
 

@@ -25,6 +25,9 @@ from mockraft.files.trees import json_tree
 HOSTS_FILE = "hosts.json"
 LOCK_FILE = "hosts.json.lock"
 FILE_BYTES_MAX = 16 << 20
+RESERVATION_MS = 600_000
+"""The time for which an id that was missing is kept for the host that took it, until its broker registers."""
+_RESERVED = "reserved.until.ms"
 _LOCK_POLL_S = 0.05
 
 
@@ -69,9 +72,22 @@ class HostMap:
         """Return the whole entry of one host. Raises KeyError."""
         return self._entries[host]
 
-    def set(self, host: str, broker_id: int) -> None:
-        """Assign this id to the host and keep its other keys."""
-        self._entries.setdefault(host, {"version": 0})["broker.id"] = broker_id
+    def set(self, host: str, broker_id: int, *, reserves: bool = False) -> None:
+        """Assign this id to the host and keep its other keys; `reserves` keeps the id from other hosts for a time."""
+        entry = self._entries.setdefault(host, {"version": 0})
+        entry["broker.id"] = broker_id
+        entry.pop(_RESERVED, None)
+        if reserves:
+            entry[_RESERVED] = int(time.time() * 1000) + RESERVATION_MS
+
+    def reserved(self, host: str) -> frozenset[int]:
+        """Return the ids that are reserved for other hosts now."""
+        now_ms = time.time() * 1000
+        return frozenset(
+            entry["broker.id"]
+            for other, entry in self._entries.items()
+            if other != host and entry.get(_RESERVED, 0) > now_ms
+        )
 
     def remove(self, host: str) -> None:
         """Remove the host. Raises KeyError."""
@@ -150,6 +166,8 @@ def _checked(host: str, entry: Any) -> dict[str, Any]:
     version, broker_id = entry.get("version"), entry.get("broker.id")
     if type(version) is not int or version < 0:
         raise ValueError(f"{host}: version {json.dumps(version)} is not an integer from 0 up")
+    if type(entry.get(_RESERVED, 0)) is not int:
+        raise ValueError(f"{host}: {_RESERVED} {json.dumps(entry[_RESERVED])} is not an integer")
     if type(broker_id) is not int or not 0 <= broker_id <= BROKER_ID_MAX:
         raise ValueError(f"{host}: broker.id {json.dumps(broker_id)} is not an integer from 0 to {BROKER_ID_MAX}")
     return entry

@@ -121,6 +121,7 @@ async def test_running_id_is_refused_and_not_stored(controller: Controller, tmp_
     assert await refusal(controller, tmp_path, "h8", stored=7, explicit=8) is Refusal.INCONSISTENT
     assert await refusal(controller, tmp_path, "h8", explicit=-1) is Refusal.BAD_ID
     assert await refusal(controller, tmp_path, "h:8", explicit=8) is Refusal.BAD_HOST
+    assert await refusal(controller, tmp_path, "h8", explicit=3000) is Refusal.BAD_ID, "the controller's own"
     assert not (tmp_path / HOSTS_FILE).exists()
     await broker.kill()
 
@@ -133,6 +134,9 @@ async def test_missing_id_is_reclaimed_only_on_request(controller: Controller, t
     assert await refusal(controller, tmp_path, "new") is Refusal.ONE_MISSING
     reuse = Steps(reuse_missing=True)
     assert await resolved(controller, tmp_path, "new", steps=reuse) == Resolved(2, Source.MISSING, "new")
+    assert await refusal(controller, tmp_path, "newer", steps=reuse) is Refusal.NO_NEW_ONE, "it is reserved for new"
+    assert await resolved(controller, tmp_path, "new", steps=reuse) == Resolved(2, Source.HOST, "new")
+    (tmp_path / HOSTS_FILE).unlink()
     await brokers[2].kill()
     await alive(controller, 1)
     assert await refusal(controller, tmp_path, "newer", steps=reuse) is Refusal.SEVERAL_MISSING
