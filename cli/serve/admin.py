@@ -6,7 +6,6 @@ requests wait for them, those of Kafka's clients do not.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from mockraft.server.admin.serving import AdminServer
     from mockraft.server.admin.settings import AdminSettings
-    from mockraft.server.double import Double
     from mockraft.testing.recorder import LocalRecorder
 
 
@@ -70,13 +68,8 @@ def listen(settings: AdminSettings) -> socket.socket:
     return bound
 
 
-async def start(double: Double, settings: AdminSettings, bound: socket.socket) -> AdminServer:
-    """Serve the admin API at a listening socket. Its modules are imported while the controller answers."""
-    server, recorder = await asyncio.to_thread(_imported)
-    return await server.start(double, settings, recorder(show_secrets=double.state.show_secrets), bound)
-
-
-def _imported() -> tuple[type[AdminServer], type[LocalRecorder]]:
+def server_classes() -> tuple[type[AdminServer], type[LocalRecorder]]:
+    """Import what serves the admin API, for a thread beside the controller."""
     # FastAPI looks for models of pydantic 1, and pydantic for plugins: it starts a sixth faster without either.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]

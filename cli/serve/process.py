@@ -118,7 +118,9 @@ async def _serve(
             f"release={config.release} metadata_version={'unknown' if level is None else level}"
         )
         if double is not None and admin_socket is not None:
-            server = await admin.start(double, settings, admin_socket)
+            server_class, recorder_class = await asyncio.to_thread(admin.server_classes)
+            recorder = recorder_class(show_secrets=double.state.show_secrets)
+            server = await server_class.start(double, settings, recorder, admin_socket)
             undo.push_async_callback(server.stop)
         if options["brokers"] and (code := await _start_brokers(nodes, double, rng, options, undo)):
             return code

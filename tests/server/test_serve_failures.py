@@ -11,9 +11,9 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 from mockraft import Controller
@@ -51,6 +51,12 @@ class Served(NamedTuple):
         request = urllib.request.Request(self.admin + path, method=method)
         with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
             return json.load(answer)
+
+    def leader(self) -> int | None:
+        """Node id of the leader; None while health is 503."""
+        with suppress(urllib.error.HTTPError):
+            return cast(int, self.ask("/v1/health")["leaderId"])
+        return None
 
     def health(self) -> tuple[int, str]:
         """Status and detail of /v1/health."""
@@ -93,9 +99,9 @@ def test_a_quorum_goes_on_without_its_leaders_directory_and_ends_without_all(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     served = serve("--controllers", "3", "--admin-port", "0")
-    first = served.ask("/v1/health")["leaderId"]
+    first = served.leader()
     shutil.rmtree(tmp_path / "data" / f"controller-{first}")
-    wait_until(lambda: served.ask("/v1/health")["leaderId"] not in (None, first), DEADLINE_S, "another leader")
+    wait_until(lambda: served.leader() not in (None, first), DEADLINE_S, "another leader")
     shutil.rmtree(tmp_path / "data")
     _, errors = served.process.communicate(timeout=DEADLINE_S)
     assert served.process.returncode == 5
