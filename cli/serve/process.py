@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import socket
 
     from mockraft.kafka_api.journal import Entry
+    from mockraft.server.admin.settings import AdminSettings
     from mockraft.server.config import ControllerConfig
     from mockraft.server.double import Double
     from mockraft.server.running import RunningController
@@ -118,10 +119,7 @@ async def _serve(
             f"release={config.release} metadata_version={'unknown' if level is None else level}"
         )
         if double is not None and admin_socket is not None:
-            server_class, recorder_class = await asyncio.to_thread(admin.server_classes)
-            recorder = recorder_class(show_secrets=double.state.show_secrets)
-            server = await server_class.start(double, settings, recorder, admin_socket)
-            undo.push_async_callback(server.stop)
+            await _start_admin(double, settings, admin_socket, undo)
         if options["brokers"] and (code := await _start_brokers(nodes, double, rng, options, undo)):
             return code
         gc.freeze()
@@ -151,6 +149,16 @@ async def _until_failed(nodes: Mapping[int, RunningController], stopped: asyncio
                 return failure
             _log.error("writes are refused until one succeeds (--stay-after-failure): %s", failure)
     return None
+
+
+async def _start_admin(
+    double: Double, settings: AdminSettings, bound: socket.socket, undo: contextlib.AsyncExitStack
+) -> None:
+    """Serve the admin API at a listening socket. The controller answers during its import."""
+    server_class, recorder_class = await asyncio.to_thread(admin.server_classes)
+    recorder = recorder_class(show_secrets=double.state.show_secrets)
+    server = await server_class.start(double, settings, recorder, bound)
+    undo.push_async_callback(server.stop)
 
 
 async def _start_brokers(
