@@ -6,6 +6,8 @@ Kafka's ApiMessageType, RequestContext and DelayedOperation.
 from __future__ import annotations
 
 import re
+import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
@@ -17,6 +19,16 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from mockraft.wire.connection import Request
+
+
+def failure_text() -> str:
+    """Return the traceback of the exception that is being handled; KeyboardInterrupt, the user's, is raised again.
+
+    Handlers and functions of a test may raise any other: those of pytest's outcomes are no Exception.
+    """
+    if isinstance(error := sys.exception(), KeyboardInterrupt):
+        raise error
+    return traceback.format_exc()
 
 
 ANONYMOUS = "User:ANONYMOUS"

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias
 
 from mockraft.kafka_api import refusals
-from mockraft.kafka_api.api import Client, ConnectionClosedError, Parked
+from mockraft.kafka_api.api import Client, ConnectionClosedError, Parked, failure_text
 from mockraft.kafka_api.connections import (
     AnyRequest,
     ApiT,
@@ -251,6 +251,10 @@ class Listener(Generic[ApiT, ContextT]):
         full_reason = f"{reason}, in a frame ({held} of {awaited} bytes)" if held else reason
         self._forget(connection, connection.closed(now_ms, full_reason, refused=False), reason)
 
+    def broke(self, error: Exception, now_ms: int) -> None:
+        """Report a defect of this program that ended a connection."""
+        self.journal.add_failure(Failure(now_ms, "".join(traceback.format_exception(error))))
+
     def close(self, connection_id: int, kind: str, reason: str, now_ms: int) -> Effects:
         """Close a connection for a reason that the shell detected (a client that never reads)."""
         connection = self._connections.get(connection_id)
@@ -394,8 +398,8 @@ class Listener(Generic[ApiT, ContextT]):
         assert login is not None
         try:
             verdict = login.receive(frame, now_ms)
-        except Exception:
-            self.journal.add_failure(Failure(now_ms, traceback.format_exc()))
+        except BaseException:
+            self.journal.add_failure(Failure(now_ms, failure_text()))
             verdict = LoginResult(failure="its login broke; the error is mockraft's", refused=False)
         if verdict.passes:
             return False
@@ -460,7 +464,7 @@ class Listener(Generic[ApiT, ContextT]):
         else:
             try:
                 body = response.write(version)
-            except Exception:
+            except BaseException:
                 body = self.broken(request).write(version)
         header_version = self.messages.response_header_version(header.api_key, version)
         frame = write_response(body, header.correlation_id, header_version)
@@ -552,7 +556,7 @@ class Listener(Generic[ApiT, ContextT]):
         except ConnectionClosedError as reason:
             self._close(connection, "request", str(reason), now_ms, effects)
             return
-        except Exception:
+        except BaseException:
             response = self.broken(request)
         connection.parked = None
         del self._parked[connection.connection_id]

@@ -83,6 +83,9 @@ class Served(Protocol):
     def close(self, connection_id: int, kind: str, reason: str, now_ms: int) -> Iterable[Effect]:
         """Close a connection for a reason that the shell detected."""
 
+    def broke(self, error: Exception, now_ms: int) -> None:
+        """Report a defect of this program that ended a connection."""
+
     def client_of(self, connection_id: int) -> tuple[str | None, int]:
         """Return the client id and broker id (-1: none) last seen on a connection."""
 
@@ -495,6 +498,8 @@ class SocketConnection(asyncio.Protocol):
         shell.turns.connections -= 1
         shell.turns.keep_unread(self, 0)
         self._awaits_sent = False
+        if exc is not None and not isinstance(exc, OSError):
+            shell.served.broke(exc, shell.clock.now_ms())
         self._lost = "the peer closed" if exc is None else f"the connection broke: {exc}"
         shell.ended(self)
 

@@ -115,7 +115,7 @@ class _Job(Generic[T]):
             return
         try:
             self._done.set_result(self._work())
-        except Exception as error:
+        except BaseException as error:
             self._done.set_exception(error)
 
     def give_up(self, kind: str, reason: str) -> None:

@@ -19,7 +19,7 @@ from mockraft.kafka_api.journal import Answer, Exchange
 from mockraft.kafka_api.listener import AnyListener
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.stubs.action import AnswerPlan
-from mockraft.server.stubs.actions import Blackhole
+from mockraft.server.stubs.actions import Blackhole, as_message
 from mockraft.server.stubs.entities import Refusal, Taken
 from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.stub import Stub
@@ -75,7 +75,7 @@ class ScriptedRequest:
                 return self._until_released()
             self._note(now_ms)
             return self._wait(self.plan.delays_before, now_ms, self._respond)
-        except Exception:
+        except BaseException:
             return self.scripts.listener.broken(self.request)
 
     def _note(self, now_ms: int) -> None:
@@ -157,7 +157,7 @@ class ScriptedRequest:
                 refused.refuse(changed, refusal)
             for change in self.plan.response_changes:
                 given = change(changed)
-                changed = changed if given is None else given
+                changed = changed if given is None else as_message(given, api)
             response = changed
         return self._wait(self.plan.delays, now_ms, lambda _: response)
 
@@ -312,11 +312,11 @@ class ScriptedRequests:
             None if api.in_session is None else api.in_session(body, ctx),
         )
 
-    def _match(self, received: StubRequest) -> tuple[Stub | None, Exception | None]:
+    def _match(self, received: StubRequest) -> tuple[Stub | None, BaseException | None]:
         """Return the stub that serves a request, and the error if a test's own matcher raised."""
         try:
             return self.stubs.holder(received) or self.stubs.match(received), None
-        except Exception as failure:
+        except BaseException as failure:
             return None, failure
 
 
@@ -345,5 +345,5 @@ def _because(words: list[str], stub: Stub) -> str:
     return f"{', '.join(words)} (stub {stub.id})"
 
 
-def _raise(broken_match: Exception) -> NoReturn:
+def _raise(broken_match: BaseException) -> NoReturn:
     raise broken_match

@@ -72,7 +72,7 @@ async def requests_of(
     """Wait until there are `n` requests since the mark, and return them; TimeoutError."""
     met: asyncio.Future[list[Exchange]] = asyncio.get_running_loop().create_future()
 
-    def then(found: list[Exchange], wrong: Exception | None) -> None:
+    def then(found: list[Exchange], wrong: BaseException | None) -> None:
         # A wait that was given up hears of one more request before it ends.
         if met.done():
             return

@@ -13,12 +13,13 @@ sync_types.pyi, by `python -m tools.sync_types`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import re
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple, Unpack
 
@@ -39,12 +40,35 @@ class LoopThread:
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._pending: set[Callable[[BaseException], None]] = set()
+        self._interrupted_by: BaseException | None = None
 
     def start(self) -> None:
         """Run a new event loop in a daemon thread."""
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"mockraft-{self._name}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run_loop, args=[self._loop], name=f"mockraft-{self._name}", daemon=True
+        )
         self._thread.start()
+
+    def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        is_over = False
+        while not is_over:
+            try:
+                loop.run_forever()
+                is_over = True
+            except BaseException as error:  # KeyboardInterrupt in a function that answers a request
+                self._interrupted_by = error
+                for fail in tuple(self._pending):
+                    with contextlib.suppress(InvalidStateError):
+                        fail(self._interruption(error))
+                        self._interrupted_by = None
+
+    def _interruption(self, by: BaseException) -> RuntimeError:
+        """Return the error for callers after a function of a test has ended the loop."""
+        failure = RuntimeError(f"{by!r} was raised in the thread of the {self._name}")
+        failure.__cause__ = by
+        return failure
 
     @property
     def is_running(self) -> bool:
@@ -76,7 +100,21 @@ class LoopThread:
         if self._loop is None:
             coroutine.close()
             raise RuntimeError(f"the {self._name} does not run: use it inside its `with` block")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        if (by := self._interrupted_by) is not None:  # when nobody waited
+            self._interrupted_by = None
+            coroutine.close()
+            raise self._interruption(by)
+
+        async def guarded() -> T:
+            try:
+                return await coroutine
+            except (KeyboardInterrupt, SystemExit) as error:  # they would end the loop
+                raise self._interruption(error) from error
+
+        future = asyncio.run_coroutine_threadsafe(guarded(), self._loop)
+        self._pending.add(future.set_exception)
+        future.add_done_callback(lambda done: self._pending.discard(done.set_exception))
+        return future
 
     @property
     def _is_current(self) -> bool:

@@ -69,6 +69,10 @@ class _Fed:
         self._feed(ClientClosed(connection_id, kind, reason))
         return ()
 
+    def broke(self, error: Exception, now_ms: int) -> None:
+        if (clients := self._clients()) is not None:
+            clients.broke(error, now_ms)
+
     def client_of(self, connection_id: int) -> tuple[str | None, int]:
         clients = self._clients()
         return (None, -1) if clients is None else clients.client_of(connection_id)

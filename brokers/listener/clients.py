@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import random
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
@@ -21,7 +20,7 @@ from mockraft.brokers.apis.api import (
     parked,
 )
 from mockraft.brokers.image import ClusterImage
-from mockraft.kafka_api.api import Client
+from mockraft.kafka_api.api import Client, failure_text
 from mockraft.kafka_api.authentication.credentials import TokenCredential
 from mockraft.kafka_api.authentication.listener_logins import logins_of
 from mockraft.kafka_api.connections import PendingRequest, Result
@@ -147,7 +146,7 @@ class Clients(Listener[AnyApi, RequestContext]):
 
     def broken(self, request: PendingRequest[AnyApi, RequestContext]) -> Message:
         """Return UNKNOWN_SERVER_ERROR: an unexpected exception is a defect of this program."""
-        request.ctx.failure = traceback.format_exc()
+        request.ctx.failure = failure_text()
         _log.exception("broker %d: %s broke", self._broker.config.broker_id, api_keys.name(request.api.api_key))
         response: Message = request.api.unknown_server_error(request.body)
         return response
@@ -177,7 +176,7 @@ class Clients(Listener[AnyApi, RequestContext]):
             return refused
         except ConnectionClosedError:
             raise
-        except Exception:
+        except BaseException:
             return self.broken(request)
         if not isinstance(result, Parked):
             return result

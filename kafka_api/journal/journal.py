@@ -215,7 +215,7 @@ def matching(entries: Iterable[Entry], match: Matching | None = None) -> Iterato
             yield entry.envelope
 
 
-Then = Callable[[list[Exchange], Exception | None], None]
+Then = Callable[[list[Exchange], BaseException | None], None]
 """Called with the exchanges that matched, or with the exception that the match raised."""
 
 
@@ -235,7 +235,7 @@ def when(journals: Iterable[Journal], match: Matching | None, n: int, then: Then
     def listen(entry: Entry) -> None:
         try:
             found.extend(matching([entry], match))
-        except Exception as wrong:
+        except BaseException as wrong:
             stop()
             then(found, wrong)
             return

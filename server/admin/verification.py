@@ -197,7 +197,7 @@ async def _wait(double: Double, match: Match, n: int, after_id: int, within_ms: 
         return
     enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def then(found: list[Exchange], error: Exception | None) -> None:
+    def then(found: list[Exchange], error: BaseException | None) -> None:
         if not enough.done():
             enough.set_result(None)
 

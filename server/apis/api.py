@@ -118,7 +118,7 @@ def answer(
     except ApiError as refusal:
         ctx.refused_with = refusal.error_code
         return api.error(request, refusal.error_code, refusal.message)
-    except Exception:
+    except BaseException:
         return broken(api, request, ctx)
     finally:
         events.cause = before
@@ -161,8 +161,6 @@ def _until_committed(
 
 def broken(api: Api[RequestT, ResponseT], request: RequestT, ctx: RequestContext) -> ResponseT:
     """Return the response to a request whose handler raised; call it while the exception is being handled."""
-    import traceback
-
-    ctx.failure = traceback.format_exc()
+    ctx.failure = serving_api.failure_text()
     code = error_codes.UNKNOWN_SERVER_ERROR
     return api.error(request, code, error_codes.message(code))

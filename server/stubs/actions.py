@@ -414,6 +414,9 @@ class Blackhole(Action):
 def as_message(value: object, api: Api[Message, Message]) -> Message:
     """Return a response from a message or a tree of its fields. Raise StubError."""
     if isinstance(value, Message):
+        wanted, given = (kind.__name__ for kind in (api.response, _public(value)))
+        if given != wanted:
+            raise StubError(f"expected a {wanted}, got {given}", wanted.removesuffix("Response"))
         return value
     if isinstance(value, Mapping):
         return message_from_tree(api.response, value)

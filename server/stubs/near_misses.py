@@ -8,7 +8,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.stubs.fields import shown
-from mockraft.server.stubs.match import CONTROLLER, ExchangeRequest, Match, StubRequest
+from mockraft.server.stubs.match import CONTROLLER, Condition, ExchangeRequest, Match, StubRequest
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.messages import masked
 
@@ -104,7 +104,7 @@ def judge(match: Match, request: Exchange | StubRequest) -> tuple[Judged, ...]:
             shown(condition.expected if show_secrets or not match.is_on_secret(condition.path) else HIDDEN),
             # Another API's request has other fields; that there is none of this name says nothing new.
             None if is_other_api and condition.path in match.where else shown(condition.actual(seen)),
-            condition.test(received),
+            _holds(condition, received),
         )
         for condition in match.conditions
     ]
@@ -145,3 +145,13 @@ def _miss(
     weights = [(_API_WEIGHT if condition.path == "api" else 1, condition.held) for condition in conditions]
     total = sum(weight for weight, _ in weights) or 1
     return NearMiss(stub, exchange, conditions, sum(weight for weight, held in weights if not held) / total)
+
+
+def _holds(condition: Condition, received: StubRequest) -> bool:
+    """Return True if a condition holds; a test's own function that raises does not, and the journal has the reason."""
+    try:
+        return condition.test(received)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return False

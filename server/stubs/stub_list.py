@@ -242,12 +242,16 @@ class StubList:
     def match(self, received: StubRequest) -> Stub | None:
         """Return the stub that serves a request, count the call and advance its scenario; None if there is none."""
         for candidate, tests in self._of_api(received.api_key).candidates(received):
-            for test in tests:
-                if not test(received):
-                    break
-            else:
-                if self._serves(candidate):
-                    return candidate
+            try:
+                for test in tests:
+                    if not test(received):
+                        break
+                else:
+                    if self._serves(candidate):
+                        return candidate
+            except BaseException as error:
+                error.add_note(f"(raised by the match of stub {candidate.id})")
+                raise
         return None
 
     def expects_stub_of(self, api_key: int) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from mockraft.kafka_api.api import failure_text
 from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
@@ -64,9 +64,9 @@ def ask(controller: Asking, policy: Callable[[T], str | None] | None, about: T) 
         return
     try:
         against = policy(about)
-    except Exception as error:
+    except BaseException as error:
         _log.exception("a policy raised on %s", printable_line(repr(about), SHOWN_MAX))
-        controller.policy_failure = traceback.format_exc()
+        controller.policy_failure = failure_text()
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR) from error
     if against is not None:
         raise ApiError(error_codes.POLICY_VIOLATION, against)

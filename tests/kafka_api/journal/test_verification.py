@@ -94,8 +94,8 @@ def test_refuses_numbers_that_contradict_each_other(bounds: dict[str, int]) -> N
         verify(ENTRIES, **bounds)  # type: ignore[arg-type]
 
 
-Calls = list[tuple[list[Exchange], Exception | None]]
-Then = Callable[[list[Exchange], Exception | None], None]
+Calls = list[tuple[list[Exchange], BaseException | None]]
+Then = Callable[[list[Exchange], BaseException | None], None]
 
 
 @pytest.fixture
