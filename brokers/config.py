@@ -22,7 +22,7 @@ from mockraft.wire.client_security import PROTOCOLS, ClientSecurity
 from mockraft.wire.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
-from mockraft.wire.names import did_you_mean
+from mockraft.wire.names import did_you_mean, similar_names
 from mockraft.wire.recast import recast
 
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = release().feature_ranges()
@@ -41,6 +41,10 @@ _FIELD_OF_KEY: Final = {
     "metadata.log.dir": "metadata_log_dir",
 }
 """Fields of a BrokerConfig that keys of server.properties set, with Kafka's default."""
+
+
+_OF_OLD_RELEASES = {"metadata.log.segment.min.bytes", "internal.metadata.max.fetch.size.in.bytes"}
+"""Keys of older releases that are like newer ones."""
 
 
 class Listener(NamedTuple):
@@ -158,8 +162,11 @@ def draw_config(
 
 
 def fields_in(properties: Mapping[str, str]) -> dict[str, object]:
-    """Return the fields that properties set. ValueError for a value that Kafka refuses."""
+    """Return the fields that properties set. ValueError for a value that Kafka refuses, or a misspelled key."""
     keys = config_keys.keys(BROKER)
+    for name in properties.keys() - keys.keys() - _OF_OLD_RELEASES:
+        if near := similar_names(name, keys, cutoff=0.9):
+            raise ValueError(f"properties: Kafka's brokers have no {name}; did you mean {' or '.join(near)}?")
     parsed = {name: parse_property(keys[name], text) for name, text in properties.items() if name in keys}
     set_here = {field: parsed[name] for name, field in _FIELD_OF_KEY.items() if name in parsed}
     return {field: ",".join(value) if isinstance(value, list) else value for field, value in set_here.items()}

@@ -18,7 +18,8 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-    except OSError:
+    except OSError as error:
         bound.close()
+        error.filename = f"{host}:{port}"
         raise
     return bound

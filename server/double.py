@@ -18,6 +18,7 @@ from mockraft.files.private_files import opener, write_private
 from mockraft.kafka_api.clock import Clock, VirtualClock
 from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, matching, merged, verify, write_pcapng
 from mockraft.kafka_api.listener import AnyListener, Observed
+from mockraft.kafka_api.security import SECURITY_PROTOCOLS
 from mockraft.kafka_api.shell import Shell
 from mockraft.releases import DEFAULT, release
 from mockraft.server.complaints import Complaint, complain, failures, unexpected_requests, unfired_faults, unused_stubs
@@ -85,7 +86,17 @@ class Double:
 
     def _check_reach(self, match: Match | ConnectionMatch) -> None:
         """Raise StubError if no request, or connection, can meet the match."""
-        match.check_reach(self._nodes_now(), self._brokers_journals)
+        names = {running.config.controller_listener_name for running in self._nodes_now().values()}
+        with contextlib.suppress(RuntimeError):  # none runs
+            nodes = self._controllers_journals()
+            match.check_reach(nodes, self._brokers_journals, names | SECURITY_PROTOCOLS.keys())
+
+    def _wanted(self, match: Requests[Q, A], fields: Mapping[str, object]) -> Wanted:
+        """Return the test for requests. StubError if no request can meet it."""
+        wanted = match_of(match, fields)
+        if isinstance(wanted, Match):
+            self._check_reach(wanted)
+        return wanted
 
     def _nodes_now(self) -> Mapping[int, RunningController]:
         """Return the nodes that run: none before a double begins, and after its end."""
@@ -204,7 +215,7 @@ class Double:
     @finds_requests
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
-        return list(matching(merged(self.journals.values(), since), match_of(match, fields)))
+        return list(matching(merged(self.journals.values(), since), self._wanted(match, fields)))
 
     @verifies_requests
     def verify(
@@ -225,10 +236,7 @@ class Double:
         __tracebackhide__ = True
         if n is not None and not isinstance(n, int):
             raise TypeError(f"the number of requests comes first: verify(1, {n!r}, …), or None for at least one")
-        wanted = match_of(match, fields)
-        if isinstance(wanted, Match):
-            self._check_reach(wanted)
-        return self._verified(wanted, since, n, at_least, at_most)
+        return self._verified(self._wanted(match, fields), since, n, at_least, at_most)
 
     def _verified(
         self, wanted: Wanted, since: int, n: int | None, at_least: int | None = None, at_most: int | None = None

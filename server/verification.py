@@ -56,8 +56,15 @@ def match_of(match: Requests[Q, A], fields: Mapping[str, Any]) -> Wanted:
     return cast(Callable[[Exchange], bool], match)
 
 
+def check_timeout(timeout_s: float) -> None:
+    """Raise ValueError for a negative time."""
+    if timeout_s < 0:
+        raise ValueError(f"timeout_s={timeout_s:g}: it must be at least 0")
+
+
 async def wait_until(condition: Callable[[], object], timeout_s: float) -> None:
     """Wait for a condition of any kind; nothing reports it, so it is evaluated every few milliseconds."""
+    check_timeout(timeout_s)
     try:
         async with asyncio.timeout(timeout_s):
             while not condition():
@@ -70,6 +77,7 @@ async def requests_of(
     journals: Callable[[], Iterable[Journal]], wanted: Wanted, n: int, since: int, timeout_s: float
 ) -> list[Exchange]:
     """Wait until there are `n` requests since the mark, and return them; TimeoutError."""
+    check_timeout(timeout_s)
     met: asyncio.Future[list[Exchange]] = asyncio.get_running_loop().create_future()
 
     def then(found: list[Exchange], wrong: BaseException | None) -> None:

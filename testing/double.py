@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.fleet.limits import OWN_REPLICATION_BROKERS_MAX
@@ -36,6 +36,8 @@ from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
     from mockraft.server.admin.serving import AdminServer
+    from mockraft.server.stubs.faults.fault import ConnectionMatch
+    from mockraft.server.stubs.match import Match
     from mockraft.wire.message import MessageLookup
 
 
@@ -53,6 +55,7 @@ class StartedDouble(Double, abc.ABC):
         self._twin_brokers = options.get("twin_brokers")
         self._broker_count, clock = options.get("brokers", 0), options.get("clock")
         check_option("brokers", self._broker_count, int, 0)
+        check_option("strict", options.get("strict", False), bool)
         self._brokers_port = options.get("brokers_port", 0)
         check_option("brokers_port", self._brokers_port, int, 0, 65_535)
         if self._brokers_port and self._twin_of[0] is not None:
@@ -70,11 +73,20 @@ class StartedDouble(Double, abc.ABC):
         super().__init__(nodes, script_of(strict=options.get("strict", False), stubs=options.get("stubs", ())))
         self._config = configured(config, self._rng, options)
         self._clock = clock_of(clock, self._config.initial_state if self._twin_of[0] is not None else None)
+        self._has_ended = False
         self._admin_port = options.get("admin_port")
         self._admin: AdminServer | None = None
         self.started = StartedBrokers(self, self._rng, self._config)
 
+    def __enter__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"{kind} needs asyncio: use `with {kind}.sync(…)`, or `async with` in an async function")
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     async def __aenter__(self) -> Self:
+        self._has_ended = False
         await self._start()
         try:
             await self._start_admin()
@@ -93,6 +105,11 @@ class StartedDouble(Double, abc.ABC):
     async def _start(self) -> None:
         """Start the controllers, or none."""
 
+    def _check_reach(self, match: Match | ConnectionMatch) -> None:
+        if self._has_ended:
+            self.nodes()  # raises
+        super()._check_reach(match)
+
     async def _stop(self) -> None:
         if self.brokers:
             # What was put in their way would keep them from leaving.
@@ -105,6 +122,7 @@ class StartedDouble(Double, abc.ABC):
             if server is not None:
                 await server.stop()
             await self._stop_controllers()
+            self._has_ended = True
 
     def _lets_brokers_leave(self) -> bool:
         """Return True if the controllers can answer brokers that shut down."""
@@ -186,6 +204,8 @@ class StartedDouble(Double, abc.ABC):
 
     def _broker_config(self, broker_id: int, options: BrokerOptions) -> BrokerConfig:
         own: BrokerOptions = {**self._broker_defaults, **options}
+        if broker_id in self._controllers_journals():
+            raise ValueError(f"broker_id={broker_id}: that is the id of a controller")
         source, at = self._twin_of
         if source is not None and (config := continuing_config(self.started, broker_id, source, at, own)) is not None:
             return config

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import functools
 import inspect
 import re
@@ -198,8 +199,10 @@ class Facade:
 
     def _outside(self, value: object) -> object:
         """Return a result as this thread may use it."""
-        if type(value) is dict:
-            return {key: self._outside(each) for key, each in value.items()}
+        if isinstance(value, dict):
+            shown = copy.copy(value)
+            shown.update((key, self._outside(each)) for key, each in value.items())
+            return shown
         made = _MADE.get((type(value), self._blocks))
         return value if made is None else made(value, self._thread)
 

@@ -17,6 +17,7 @@ from mockraft.kafka.jars import KafkaUnavailableError, classpath, java
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka_api.journal import VerificationError, merged
 from mockraft.kafka_api.journal import report as journal_report
+from mockraft.kafka_api.options import check_option
 from mockraft.testing.controller import AwaitedController, Controller, SyncController
 from mockraft.testing.double import StartedDouble
 from mockraft.testing.lab.trial import STUBS
@@ -93,6 +94,7 @@ class _Options:
     def flag(self, name: str) -> bool:
         """An option that is yes or no."""
         if name in self.given:
+            _checked(lambda: check_option(name, self.given[name], bool))
             return bool(self.given[name])
         return setting(self.config, name).lower() in ("true", "yes", "on", "1")
 
@@ -127,12 +129,17 @@ def _made(request: pytest.FixtureRequest, kind: Callable[..., T], options: Mappi
     schedule = {"stubs": Path(lab) / STUBS} if lab else {}
     known = (*ControllerOptions.__annotations__, *_JUDGED, "controllers")
     if unknown := next((name for name in options if name not in known), None):
-        wrong = f"there is no option {unknown}; {did_you_mean(unknown, known)}"
-    else:
-        try:
-            return kind(**schedule, **options)
-        except (TypeError, ValueError) as error:
-            wrong = str(error)
+        about = f"there is no option {unknown}; {did_you_mean(unknown, known)}"
+        pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {about}", pytrace=False)
+    return _checked(lambda: kind(**schedule, **options))
+
+
+def _checked(options: Callable[[], T]) -> T:
+    """Return the result; what is wrong with an option is the failure of the test."""
+    try:
+        return options()
+    except (TypeError, ValueError) as error:
+        wrong = str(error)
     pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {wrong}", pytrace=False)
 
 

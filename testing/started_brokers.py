@@ -39,6 +39,13 @@ PATIENCE_OF_EACH_S: Final = 0.1
 Wait = Literal["registered", "running"] | None
 
 
+class Brokers(dict[int, SimulatedBroker]):
+    """The brokers by id; the error for an unknown id names those that there are."""
+
+    def __missing__(self, broker_id: int) -> SimulatedBroker:
+        raise KeyError(f"no broker {broker_id}: there are {sorted(self)}")
+
+
 class StartedBrokers:
     """Brokers of a controller or quorum by id; `rng` is for their ids.
 
@@ -46,7 +53,7 @@ class StartedBrokers:
     """
 
     def __init__(self, double: Double, rng: random.Random, config: ControllerConfig) -> None:
-        self.by_id: dict[int, SimulatedBroker] = {}
+        self.by_id = Brokers()
         self.double = double
         self.rng = rng
         self.cluster_id = config.cluster_id

@@ -129,7 +129,7 @@ class ClientListener:
                 bound = bind(listener.host, listener.port)
             except OSError as error:
                 raise ListenerError(
-                    f"listener {listener.name} cannot be bound to {listener.host}:{listener.port}: {error};"
+                    f"listener {listener.name} cannot be bound to {listener.host}:{listener.port}: {error.strerror};"
                     " give it another port"
                 ) from error
             self._bound.append((listener.name, bound))

@@ -147,6 +147,8 @@ def answer_problems(app: FastAPI) -> None:
         detail = str(error.detail)
         if error.status_code == HTTPStatus.NOT_FOUND and not isinstance(error, ProblemError):
             detail = f"there is no {request.url.path}; {did_you_mean(request.url.path, app.openapi()['paths'])}"
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and headers and "Allow" in headers:
+            detail += f": {request.url.path} has {headers['Allow']}"
         return problem_response(error.status_code, detail, getattr(error, "errors", ()), headers)
 
     @app.exception_handler(RequestValidationError)

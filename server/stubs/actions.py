@@ -83,7 +83,9 @@ class InjectError(Action):
     def __post_init__(self) -> None:
         if self.message is not None and not isinstance(self.message, str):
             raise StubError(f"expected a text, got {self.message!r}", "message")
-        assert error_code(self.error, "") is not None
+        if (code := error_code(self.error, "")) == error_codes.NONE or code not in error_codes.NAMES:
+            what = "no error" if code == error_codes.NONE else "no error of Kafka's"
+            raise StubError(f"{code} is {what}: change the response, or give it with answer")
 
     def check(self, match: Match) -> None:
         """Check that the responses can refuse the selected entities alone."""

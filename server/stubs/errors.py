@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
+K = TypeVar("K", int, str)
 
 _PLAIN = {
     "bool": (bool, "true or false"),
@@ -41,10 +42,12 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     return f"there is no {what} {name!r}; {did_you_mean(name, known)}"
 
 
-def check_known(scope: str, expected: object, known: Collection[int], meets: Callable[[int], object]) -> None:
-    """Raise StubError if a condition on nodes or brokers meets none of those that there are, if there are any."""
-    if known and not any(map(meets, known)):
-        raise StubError(f"no {scope} {expected}: there are {sorted(known)}", f"match.{scope}")
+def check_known(scope: str, expected: object, known: Collection[K], meets: Callable[[K], object]) -> None:
+    """Raise StubError if a condition on nodes, brokers or listeners meets none that there is, if there are any."""
+    if not known or any(map(meets, known)):
+        return
+    hint = did_you_mean(expected, map(str, known)) if scope == "listener" else f"there are {sorted(known)}"
+    raise StubError(f"no {scope} {expected}: {hint}", f"match.{scope}")
 
 
 def read_parameters(kind: type[T], given: Mapping[str, object], what: str) -> T:

@@ -15,11 +15,11 @@ from mockraft.kafka_api.journal.exchange import no_topic_name
 from mockraft.server.api_modules import MODULES, OF_SIMULATED_BROKERS
 from mockraft.server.stubs.entities import ENTITIES, Selection, TopicName
 from mockraft.server.stubs.errors import StubError, check_known, unknown
-from mockraft.server.stubs.fields import field_path, shown
-from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
+from mockraft.server.stubs.fields import FieldPath, field_path, shown
+from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, OPERATORS, Test, any_of, predicate
 from mockraft.wire import api_keys, messages
 from mockraft.wire.message import Message
-from mockraft.wire.names import camel, snake
+from mockraft.wire.names import camel, similar_names, snake
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.secret_fields import is_secret_path
 
@@ -166,7 +166,7 @@ class Match:
             raise StubError(f"no request names {selection} in one place")
         return selection
 
-    def check_reach(self, nodes: Collection[int], brokers: Collection[int]) -> None:
+    def check_reach(self, nodes: Collection[int], brokers: Collection[int], listeners: Collection[str]) -> None:
         """Raise StubError if no request can match: of these nodes' APIs, or of these brokers', if there are any yet."""
         for key in self.api_keys & api_keys.NAMES.keys():
             if key not in OF_SIMULATED_BROKERS and (self.broker is not None or key not in MODULES):
@@ -175,6 +175,8 @@ class Match:
         for name, known in (("broker", brokers), ("node", [*nodes, *brokers])):
             if (expected := getattr(self, name)) is not None:
                 check_known(name, shown(expected), known, _scope_test(name, expected))
+        if self.listener is not None and not _has_function(self.listener):
+            check_known("listener", shown(self.listener), listeners, _scope_test("listener", self.listener))
 
     def is_on_secret(self, path: str) -> bool:
         """Return True if the condition on the field at a path may be on a secret, so that texts do not quote it."""
@@ -405,7 +407,7 @@ def _where(path: str, expected: object, keys: frozenset[int]) -> Condition:
 
     def in_api(key: int) -> _InApi:
         try:
-            found = field_path(messages.request(key), path)
+            found = _request_field(key, path)
             is_list = found.spec.is_array and not found.is_element
             wanted = {"eq": expected} if is_list and isinstance(expected, list | tuple) else expected
             test = predicate(wanted, found.value, field_name, found.part)
@@ -427,6 +429,18 @@ def _where(path: str, expected: object, keys: frozenset[int]) -> Condition:
         return None if found is None else found.read(received.request)
 
     return Condition(path, expected, test, actual)
+
+
+def _request_field(key: int, path: str) -> FieldPath:
+    """Return a field of a request. The StubError names an operator or a scope that may have been meant."""
+    try:
+        return field_path(messages.request(key), path)
+    except StubError as wrong:
+        of, _, last = path.rpartition(".")
+        near = similar_names(snake(last), map(snake, OPERATORS) if of else _KEYWORDS)
+        if not near or "did you mean" in wrong.what:
+            raise
+        raise StubError(f"{wrong.what}; did you mean {' or '.join(near)}?") from None
 
 
 def _in_every_api(in_api: Callable[[int], _InApi], path: str) -> dict[int, _InApi | None]:

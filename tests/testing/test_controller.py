@@ -2,6 +2,7 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,39 @@ def test_use_after_its_block_is_refused() -> None:
     for use in (lambda: controller.start_broker(1), lambda: controller.stub("Fetch").inject_error("NOT_CONTROLLER")):
         with pytest.raises(RuntimeError, match="the controller does not run: use it inside its `with` block"):
             use()
+
+
+async def test_an_asynchronous_controller_is_refused_without_its_block_or_after_it() -> None:
+    with pytest.raises(TypeError, match=r"use `with Controller\.sync"):
+        Controller().__enter__()
+    async with Controller() as controller:
+        pass
+    for use in (lambda: controller.stub("Fetch"), lambda: controller.faults.fence(1)):
+        with pytest.raises(RuntimeError, match="the controller does not run"):
+            use()
+
+
+Use = Callable[[Any], object]
+REFUSED: list[tuple[Use, str]] = [
+    (lambda c: c.brokers[7], "no broker 7: there are [1]"),
+    (lambda c: c.start_broker(3000), "broker_id=3000: that is the id of a controller"),
+    (lambda c: c.start_broker(5, properties={"num.partitons": "3"}), "num.partitons; did you mean num.partitions?"),
+    (lambda c: c.wait_for("Fetch", timeout_s=-1), "timeout_s=-1: it must be at least 0"),
+    (lambda c: Controller.sync(port=c.port).__enter__(), "in use: '127.0.0.1:"),
+    (lambda c: c.stub("CreateTopics", topics__name__contain="x"), "no fields of its own; did you mean contains?"),
+    (lambda c: c.stub("CreateTopics", broker_ids=1), "; did you mean broker_id or "),
+    (lambda c: c.stub("Fetch", topic="t").inject_error("NONE"), "0 is no error"),
+    (lambda c: c.stub("Fetch", topic="t").inject_error(9999), "9999 is no error of Kafka's"),
+]
+
+
+@each_row(("use", "about"), REFUSED)
+def test_a_wrong_value_is_refused_with_what_there_is(use: Use, about: str) -> None:
+    with (
+        Controller.sync(brokers=1) as controller,
+        pytest.raises((ValueError, LookupError, OSError), match=re.escape(about)),
+    ):
+        use(controller)
 
 
 @each_row(

@@ -266,12 +266,14 @@ class ConnectionMatch:
         wanted = ((getattr(self, scope), getattr(client, scope)) for scope in ClientEnd._fields)
         return all(not values or actual in values for values, actual in wanted)
 
-    def check_reach(self, nodes: Collection[int], brokers: Collection[int]) -> None:
-        """Raise StubError, a ValueError, if it names none of these nodes or brokers, if there are any yet."""
+    def check_reach(self, nodes: Collection[int], brokers: Collection[int], listeners: Collection[str]) -> None:
+        """Raise StubError, a ValueError, if it names none of these nodes, brokers or listeners, if there are any."""
         given = self.to_json()
         for scope, known in (("broker", brokers), ("node", [*nodes, *brokers])):
             if scope in given:
                 check_known(scope, given[scope], known, getattr(self, scope).__contains__)
+        if self.listener:
+            check_known("listener", given["listener"], listeners, self.listener.__contains__)
 
     def to_json(self) -> Tree:
         """Return the scopes as JSON, a single value without its list."""

@@ -89,9 +89,12 @@ def test_an_option_that_is_none_is_an_error_that_names_those_like_it(run_pytest:
 
         @pytest.mark.mockraft(controler=3)
         def test_eight(mockraft_quorum): pass
+
+        @pytest.mark.mockraft(strict="no")
+        def test_nine(mockraft): pass
         """
     )
-    result.assert_outcomes(errors=8)
+    result.assert_outcomes(errors=9)
     result.stdout.fnmatch_lines(
         [
             "*sesion_timeout_ms*did you mean session_timeout_ms*",
@@ -102,6 +105,7 @@ def test_an_option_that_is_none_is_an_error_that_names_those_like_it(run_pytest:
             "*controllers=3: several controllers are the fixture mockraft_quorum",
             "@pytest.mark.mockraft or mockraft_options: there is no option broker; did you mean brokers*",
             "@pytest.mark.mockraft or mockraft_options: there is no option controler; did you mean controllers*",
+            "@pytest.mark.mockraft or mockraft_options: strict='no': it must be True or False",
         ]
     )
     result.stdout.no_fnmatch_line("*During handling*")

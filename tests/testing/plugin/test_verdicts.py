@@ -112,6 +112,18 @@ VERDICTS = {
         """,
         ["*match.broker: no broker 9: there are*"],
     ),
+    "requests of a broker that is not there": (
+        """
+        assert mockraft.requests("Produce", broker=7) == []
+        """,
+        ["*match.broker: no broker 7: there are*"],
+    ),
+    "a listener that is not there": (
+        """
+        mockraft.verify(0, "CreateTopics", listener="CONTROLER")
+        """,
+        ["*match.listener: no listener CONTROLER: did you mean CONTROLLER[?]"],
+    ),
     "a condition that raises": (
         """
         mockraft.stub("BrokerHeartbeat", broker_id=lambda broker_id: broker_id.name).times(1)
