@@ -28,6 +28,9 @@ from mockraft.brokers.shell.socket_links import Outage, SocketLinks
 from mockraft.kafka_api.listener import Observed
 from mockraft.wire.connection import endpoint_of
 
+_SPELLED: Final = {"NotSentError": "no answer of a controller"}
+MISMATCHES_MAX: Final = 10
+"""New connections in a row that a controller may close at once, for some seconds: it may only be starting."""
 DENIALS_MAX: Final = 3
 """Failed logins in a row after which a wait for a broker ends; the broker itself goes on, as Kafka's do."""
 
@@ -178,7 +181,8 @@ class SimulatedBroker(LogDirAccess):
             async with asyncio.timeout(timeout_ms / 1000):
                 await self.shell.until(lambda: condition() or self.stopped.is_set() or self._is_denied())
         except TimeoutError:
-            problems = [self.node.replication.note, *(f"{count}x {name}" for name, count in self.refusals.items())]
+            refused = {_SPELLED.get(name, name): count for name, count in self.refusals.items()}
+            problems = [self.node.replication.note, *(f"{count}x {name}" for name, count in refused.items())]
             raise TimeoutError(
                 f"broker {self.config.broker_id} is {self.state.name}, not {wanted}, after {timeout_ms} ms; "
                 f"problems: {', '.join(filter(None, problems)) or 'none'}"
@@ -193,7 +197,8 @@ class SimulatedBroker(LogDirAccess):
         raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.end_reason}")
 
     def _is_denied(self) -> bool:
-        return self.node.replication.denials >= DENIALS_MAX
+        replication = self.node.replication
+        return replication.denials >= DENIALS_MAX or replication.mismatches >= MISMATCHES_MAX
 
     def _is_in(self, state: BrokerState) -> bool:
         image = self.node.image

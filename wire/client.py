@@ -28,8 +28,8 @@ from mockraft.wire.connection import (
 from mockraft.wire.errors import AuthenticationFailedError as AuthenticationFailedError
 from mockraft.wire.errors import DisconnectedError as DisconnectedError
 from mockraft.wire.errors import RequestTimedOutError as RequestTimedOutError
+from mockraft.wire.errors import SecurityMismatchError, WireError
 from mockraft.wire.errors import UnsupportedVersionError as UnsupportedVersionError
-from mockraft.wire.errors import WireError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.response_header import ResponseHeader
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -91,6 +91,7 @@ class KafkaConnection(asyncio.Protocol):
         self.client_id = client_id
         self.messages = messages
         self.request_timeout_ms = request_timeout_ms
+        self._answers = 0
         self.api_versions: dict[int, tuple[int, int]] = {}
         self.lost: BaseException | None = None
         self._frames = FrameReader()
@@ -121,7 +122,9 @@ class KafkaConnection(asyncio.Protocol):
             raise AuthenticationFailedError(f"TLS with {host}:{port} failed: {error}") from error
         except OSError as error:  # TimeoutError is one
             why = "timed out" if isinstance(error, TimeoutError) else str(error)
-            why = why or "closed by the other side in TLS's handshake; does it have TLS?"
+            if not why:
+                about = f"{host}:{port}: closed by the other side in TLS's handshake; does it have TLS?"
+                raise SecurityMismatchError(f"cannot connect to {about}") from error
             raise DisconnectedError(f"cannot connect to {host}:{port}: {why}") from error
         try:
             if login is not None:
@@ -131,7 +134,8 @@ class KafkaConnection(asyncio.Protocol):
         except BaseException as error:
             await self.close()
             if tls is None and type(error) is DisconnectedError:
-                raise DisconnectedError(f"{error}, before it answered ApiVersions; does it expect TLS?") from error
+                why = "before it answered ApiVersions; does it expect TLS?"
+                raise SecurityMismatchError(f"{error}, {why}") from error
             raise
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -150,7 +154,11 @@ class KafkaConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Fail every pending request (called by asyncio)."""
-        self._fail(DisconnectedError(f"connection lost: {exc or 'closed by the other side'}"))
+        why = f"connection lost: {exc or 'closed by the other side'}"
+        if self._pending and self._login is None and self.api_versions and self._answers == 1:
+            self._fail(SecurityMismatchError(f"{why}, at the first request after ApiVersions; does it expect SASL?"))
+        else:
+            self._fail(DisconnectedError(why))
         if not self._closed.done():
             self._closed.set_result(None)
 
@@ -326,6 +334,7 @@ class KafkaConnection(asyncio.Protocol):
         if not self._pending:
             raise WireError("an answer came that nothing asked for")
         pending = self._pending.popleft()
+        self._answers += 1
         try:
             _verify_correlation(frame, pending)
             response = frame if pending.wants_frame else _read_response(frame, pending, self.messages)

@@ -54,6 +54,10 @@ class RequestTimedOutError(DisconnectedError):
     """No response arrived in time. The connection is closed, as Kafka's client does."""
 
 
+class SecurityMismatchError(DisconnectedError):
+    """The other side closed a new connection, as it does if one side alone has TLS or SASL, or as the network fails."""
+
+
 class AuthenticationFailedError(DisconnectedError):
     """Authentication failed, by SASL (the text is the server's) or TLS. Kafka's brokers retry after it."""
 

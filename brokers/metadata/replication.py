@@ -16,7 +16,12 @@ from mockraft.brokers.effects import Link, Versions
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.metadata.observer import Observer, Outcome
 from mockraft.wire import messages, metadata_log_frame
-from mockraft.wire.errors import AuthenticationFailedError, DisconnectedError, UnsupportedVersionError
+from mockraft.wire.errors import (
+    AuthenticationFailedError,
+    DisconnectedError,
+    SecurityMismatchError,
+    UnsupportedVersionError,
+)
 from mockraft.wire.messages.fetch_response import FetchResponse
 from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -38,8 +43,9 @@ class Replication:
     """Runs one observer, one request at a time; `advanced` is called after every processed response.
 
     Its client id is raft-client-`name`, the broker's id unless given. `fetches` counts responses, `denials` the failed
-    logins since the last one; `note` is the reason why that one was not useful, empty when it was. FatalError and
-    WireError, at which a real broker exits, are raised into the kernel.
+    logins since the last one, `mismatches` the new connections that were closed at once before any; `note` is the
+    reason why the last response was not useful, empty when it was. FatalError and WireError, at which a real broker
+    exits, are raised into the kernel.
     """
 
     def __init__(
@@ -50,7 +56,7 @@ class Replication:
         advanced: Callable[[], None],
         name: str | None = None,
     ) -> None:
-        self.fetches = self.denials = 0
+        self.fetches = self.denials = self.mismatches = 0
         self.note = ""
         self._kernel = kernel
         self._config = config
@@ -87,7 +93,7 @@ class Replication:
     def _answered(self, response: FetchResponse | FetchSnapshotResponse) -> None:
         outcome = self._observer.receive(response)
         self.fetches += 1
-        self.denials = 0
+        self.denials = self.mismatches = 0
         self._backoff_ms = RECONNECT_BACKOFF_MS
         self._advanced()
         self._continue(outcome)
@@ -96,6 +102,8 @@ class Replication:
         if not isinstance(error, DisconnectedError | UnsupportedVersionError):
             raise error
         self.denials = self.denials + 1 if isinstance(error, AuthenticationFailedError) else 0
+        is_mismatch = self.fetches == 0 and isinstance(error, SecurityMismatchError)
+        self.mismatches = self.mismatches + 1 if is_mismatch else 0
         outcome = Outcome(False, self._backoff_ms, str(error))
         self._backoff_ms = min(self._backoff_ms * 2, RECONNECT_BACKOFF_MAX_MS)
         self._continue(outcome)

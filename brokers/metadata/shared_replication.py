@@ -121,6 +121,11 @@ class Membership:
         return self._shared.replication.denials
 
     @property
+    def mismatches(self) -> int:
+        """Number of new connections that were closed at once, before any response."""
+        return self._shared.replication.mismatches
+
+    @property
     def note(self) -> str:
         """The reason why the last response was not useful, empty when it was."""
         return self._shared.replication.note

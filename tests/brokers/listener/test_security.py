@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft import Controller
+from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.wire import client, error_codes
 from mockraft.wire.client_security import ClientSecurity
@@ -80,6 +80,19 @@ async def test_where_one_side_alone_has_tls_the_client_asks_about_it(tmp_path: P
         async with Controller(**options) as controller:
             with pytest.raises(client.DisconnectedError, match=why):
                 await client.connect(controller.host, controller.port, security=own)
+
+
+async def test_a_broker_without_the_login_of_its_controller_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mockraft.brokers.broker.MISMATCHES_MAX", 2)
+    security = ListenerSecurity(tmp_path, "SASL_PLAINTEXT", mechanism="PLAIN")
+    async with Controller(**security.controller_options) as controller:
+        broker = SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1)
+        broker.start()
+        with pytest.raises(RuntimeError, match=r"does it expect SASL\?; give it security="):
+            await broker.wait_until(BrokerState.RUNNING)
+        await broker.kill()
 
 
 async def _start(**options: Any) -> None:
