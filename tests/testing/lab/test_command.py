@@ -115,7 +115,7 @@ def test_stopped_lab_kills_the_command_and_deletes_its_files(tmp_path: Path) -> 
 def test_schedule_that_is_no_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     ended = invoke("lab", "--schedule", str(tmp_path / "bad.json"), "--", "true")
-    assert (ended.exit_code, "bad.json: no stub file in JSON" in ended.stderr) == (2, True)
+    assert (ended.exit_code, "bad.json, line 1: not JSON" in ended.stderr) == (2, True)
 
 
 @soak
