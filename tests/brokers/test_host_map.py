@@ -60,10 +60,10 @@ def test_hosts_are_one_however_they_are_spelled(tmp_path: Path) -> None:
         ('{"h1": {"version": 0, "broker.id": -1}}', "broker.id -1"),
         ('{"h1": {"version": 0, "broker.id": 2147483648}}', "broker.id 2147483648"),
         ('{"h1": {"version": 0, "broker.id": NaN}}', "NaN"),
-        ('{"h1": {"version": 0, "broker.id": 1, "broker.id": 2}}', "duplicate key"),
+        ('{"h1": {"version": 0, "broker.id": 1, "broker.id": 2}}', "the key is there twice"),
         ('{"h1": {"version": 0, "broker.id": 1}, "H1.": {"version": 0, "broker.id": 2}}', "duplicate host h1"),
         ('{"a b": {"version": 0, "broker.id": 1}}', "'a b' is no host"),
-        ("[" * 100_000, "recursion"),
+        ("[" * 100_000, "nested too deep"),
         ("\xff\xfe", "utf-8"),
     ],
 )

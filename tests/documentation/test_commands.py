@@ -15,13 +15,13 @@ pytestmark = pytest.mark.one_python
 
 NAMED = [*PAGES, *sorted((ROOT / "clients").glob("*/README.md")), ROOT / "pytest_mockraft" / "README.md"]
 OF_OTHER_PROGRAMS = {
+    "--add-scram",
     "--again",  # make mutants
     "--bootstrap-server",
     "--broker-list",
     "--cancel",
-    "--no-initial-controllers",
-    "--topic-list",
     "--throttle",
+    "--topic-list",
     "--verify",
 }
 """Options in prose that belong to make targets, Kafka's tools and Docker."""

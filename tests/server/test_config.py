@@ -74,7 +74,7 @@ NOWHERE = Path("/nowhere.pem")
         ({"security_protocol": "SASL_SSL"}, "needs sasl_enabled_mechanisms"),
         (
             {"security_protocol": "SSL", "ssl_certificate_file": Path("/c"), "ssl_key_file": Path("/k")},
-            "/c: there is no",
+            "/c: No such file",
         ),
         ({"sasl_enabled_mechanisms": ("plain",)}, "sasl_enabled_mechanisms='plain'"),
         ({"plain_users": {"": "x"}}, "plain_users"),
