@@ -50,11 +50,10 @@ def open_file(path: str | os.PathLike[str]) -> io.FileIO:
 def read_file(path: str | os.PathLike[str], size_max: int = SMALL_BYTES_MAX) -> bytes:
     """Return the content of a regular file of at most `size_max` bytes. OSError."""
     with io.BufferedReader(open_file(path)) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > size_max:
+        # A sparse giant is not read, and neither is a file of /proc that has no end; others there have size 0.
+        if os.fstat(file.fileno()).st_size > size_max or len(content := file.read(size_max + 1)) > size_max:
             raise OSError(errno.EFBIG, f"has more than {size_max:,} bytes", os.fspath(path))
-        # Not to the end, which some files of /proc do not have.
-        return file.read(size)
+        return content
 
 
 def read_text(path: str | os.PathLike[str], size_max: int = SMALL_BYTES_MAX) -> str:

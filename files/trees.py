@@ -155,7 +155,9 @@ def _checked(tree: object, form: str) -> object:
                 inner += each
             elif not isinstance(each, int | float | None):
                 raise TreeError(f"{type(each).__name__} {each} is no {form} of texts and numbers: put it in quotes")
-            elif isinstance(each, float | int) and not abs(each) < 10**DIGITS_MAX:
+            elif isinstance(each, float) and not math.isfinite(each):
+                raise TreeError(f"not {form}: {each} is no number that can be used")
+            elif isinstance(each, int) and abs(each) >= 10**DIGITS_MAX:
                 raise TreeError(f"not {form}: a number that is too large")
         if not inner:
             return tree
@@ -192,8 +194,8 @@ def _yaml_tree(path: Path, text: str) -> tuple[object, Node | None]:
         raise TreeError(f"not YAML: {' '.join(str(error).split())}") from None
     except TreeError:
         raise
-    except ValueError as error:
-        raise TreeError(f"not YAML: {error}") from None
+    except (ValueError, LookupError) as error:  # the latter of `!!bool maybe` and `!!int ""`
+        raise TreeError(f"not YAML: a value is not of its tag's type: {error}") from None
 
 
 def _line_of(mark: object) -> int | None:
@@ -247,6 +249,8 @@ def _check_keys(keys: list[Node]) -> None:
     """Make the keys of a mapping texts, or raise TreeError."""
     seen: set[str] = set()
     for key in keys:
+        if not isinstance(key.value, str):
+            raise TreeError("a key is no text", key.start_mark.line + 1)
         if key.tag == f"{_YAML}int" and key.value.isdecimal():
             key.tag = f"{_YAML}str"  # as in JSON
         if key.tag not in _KEY_TAGS:
