@@ -238,7 +238,7 @@ async def test_response_to_the_first_identifying_request_is_affected(world: Worl
     assert fault.fired == 1
 
 
-@pytest.mark.parametrize("scope", [{"listener": "OTHER"}, {"address": "10.0.0.1"}])
+@pytest.mark.parametrize("scope", [{"listener": "SSL"}, {"address": "10.0.0.1"}])
 async def test_fault_of_another_listener_or_address_affects_no_connection(
     world: World, plain: bytes, scope: dict[str, Any]
 ) -> None:
