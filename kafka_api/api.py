@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, TypeVarTuple, Unpack
 
 from mockraft.wire import error_codes
 from mockraft.wire.connection import FRAME_BYTES_MAX
@@ -20,15 +20,34 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 if TYPE_CHECKING:
     from mockraft.wire.connection import Request
 
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+
+
+class RaisedInTestError(Exception):
+    """Carries, as its cause, what a function of a test raised that is no Exception: pytest's outcome, SystemExit."""
+
+
+def call_of_test(function: Callable[[Unpack[Ts]], R], *arguments: *Ts) -> R:
+    """Call a function of a test. RaisedInTestError for what else would pass by handlers; not for KeyboardInterrupt.
+
+    Handlers let through what is no Exception, as it ends more than a request: the user or a time-out has raised it.
+    """
+    try:
+        return function(*arguments)
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise RaisedInTestError(repr(error)) from error
+
 
 def failure_text() -> str:
-    """Return the traceback of the exception that is being handled; KeyboardInterrupt, the user's, is raised again.
-
-    Handlers and functions of a test may raise any other: those of pytest's outcomes are no Exception.
-    """
-    if isinstance(error := sys.exception(), KeyboardInterrupt):
-        raise error
-    return traceback.format_exc()
+    """Return the traceback of the exception that is being handled."""
+    error = sys.exception()
+    if isinstance(error, RaisedInTestError):
+        error = error.__cause__
+    assert error is not None
+    return "".join(traceback.format_exception(error))
 
 
 ANONYMOUS = "User:ANONYMOUS"

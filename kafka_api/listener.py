@@ -251,7 +251,7 @@ class Listener(Generic[ApiT, ContextT]):
         full_reason = f"{reason}, in a frame ({held} of {awaited} bytes)" if held else reason
         self._forget(connection, connection.closed(now_ms, full_reason, refused=False), reason)
 
-    def broke(self, error: Exception, now_ms: int) -> None:
+    def broke(self, error: BaseException, now_ms: int) -> None:
         """Report a defect of this program that ended a connection."""
         self.journal.add_failure(Failure(now_ms, "".join(traceback.format_exception(error))))
 
@@ -398,7 +398,7 @@ class Listener(Generic[ApiT, ContextT]):
         assert login is not None
         try:
             verdict = login.receive(frame, now_ms)
-        except BaseException:
+        except Exception:
             self.journal.add_failure(Failure(now_ms, failure_text()))
             verdict = LoginResult(failure="its login broke; the error is mockraft's", refused=False)
         if verdict.passes:
@@ -464,7 +464,7 @@ class Listener(Generic[ApiT, ContextT]):
         else:
             try:
                 body = response.write(version)
-            except BaseException:
+            except Exception:
                 body = self.broken(request).write(version)
         header_version = self.messages.response_header_version(header.api_key, version)
         frame = write_response(body, header.correlation_id, header_version)
@@ -556,7 +556,7 @@ class Listener(Generic[ApiT, ContextT]):
         except ConnectionClosedError as reason:
             self._close(connection, "request", str(reason), now_ms, effects)
             return
-        except BaseException:
+        except Exception:
             response = self.broken(request)
         connection.parked = None
         del self._parked[connection.connection_id]

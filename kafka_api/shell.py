@@ -83,7 +83,7 @@ class Served(Protocol):
     def close(self, connection_id: int, kind: str, reason: str, now_ms: int) -> Iterable[Effect]:
         """Close a connection for a reason that the shell detected."""
 
-    def broke(self, error: Exception, now_ms: int) -> None:
+    def broke(self, error: BaseException, now_ms: int) -> None:
         """Report a defect of this program that ended a connection."""
 
     def client_of(self, connection_id: int) -> tuple[str | None, int]:

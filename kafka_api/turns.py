@@ -115,8 +115,11 @@ class _Job(Generic[T]):
             return
         try:
             self._done.set_result(self._work())
-        except BaseException as error:
+        except Exception as error:
             self._done.set_exception(error)
+        except BaseException:
+            self._done.cancel()
+            raise
 
     def give_up(self, kind: str, reason: str) -> None:
         self._done.cancel()

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, NoReturn
 
 from mockraft.kafka_api import api as serving_api
-from mockraft.kafka_api.api import NEVER_MS, AnyApi, Parked
+from mockraft.kafka_api.api import NEVER_MS, AnyApi, Parked, call_of_test
 from mockraft.kafka_api.connections import AnyRequest, Connection, Result
 from mockraft.kafka_api.effects import Close, Reset
 from mockraft.kafka_api.journal import Answer, Exchange
@@ -75,7 +75,7 @@ class ScriptedRequest:
                 return self._until_released()
             self._note(now_ms)
             return self._wait(self.plan.delays_before, now_ms, self._respond)
-        except BaseException:
+        except Exception:
             return self.scripts.listener.broken(self.request)
 
     def _note(self, now_ms: int) -> None:
@@ -312,11 +312,11 @@ class ScriptedRequests:
             None if api.in_session is None else api.in_session(body, ctx),
         )
 
-    def _match(self, received: StubRequest) -> tuple[Stub | None, BaseException | None]:
+    def _match(self, received: StubRequest) -> tuple[Stub | None, Exception | None]:
         """Return the stub that serves a request, and the error if a test's own matcher raised."""
         try:
-            return self.stubs.holder(received) or self.stubs.match(received), None
-        except BaseException as failure:
+            return self.stubs.holder(received) or call_of_test(self.stubs.match, received), None
+        except Exception as failure:
             return None, failure
 
 
@@ -345,5 +345,5 @@ def _because(words: list[str], stub: Stub) -> str:
     return f"{', '.join(words)} (stub {stub.id})"
 
 
-def _raise(broken_match: BaseException) -> NoReturn:
+def _raise(broken_match: Exception) -> NoReturn:
     raise broken_match

@@ -69,7 +69,7 @@ class _Fed:
         self._feed(ClientClosed(connection_id, kind, reason))
         return ()
 
-    def broke(self, error: Exception, now_ms: int) -> None:
+    def broke(self, error: BaseException, now_ms: int) -> None:
         if (clients := self._clients()) is not None:
             clients.broke(error, now_ms)
 

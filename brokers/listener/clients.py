@@ -176,7 +176,7 @@ class Clients(Listener[AnyApi, RequestContext]):
             return refused
         except ConnectionClosedError:
             raise
-        except BaseException:
+        except Exception:
             return self.broken(request)
         if not isinstance(result, Parked):
             return result

@@ -118,7 +118,7 @@ def answer(
     except ApiError as refusal:
         ctx.refused_with = refusal.error_code
         return api.error(request, refusal.error_code, refusal.message)
-    except BaseException:
+    except Exception:
         return broken(api, request, ctx)
     finally:
         events.cause = before

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mockraft.kafka_api.api import call_of_test
 from mockraft.server.stubs.action import Action, AnswerPlan, Resolver
 from mockraft.server.stubs.entities import Refusal
 from mockraft.server.stubs.errors import StubError, read_parameters, unknown
@@ -324,7 +325,7 @@ class Answers(Action):
                 raise value
             return as_actions(value)
 
-        return resolve
+        return lambda number, received: call_of_test(resolve, number, received)
 
     def _values(self) -> Callable[[int], ValueSource]:
         """Return a function from call number to answer source."""
@@ -522,7 +523,7 @@ def _value_source(value: object) -> ValueSource:
 
 def _changer(change: FieldChange) -> Callable[[Message], Message | None]:
     if callable(change):
-        return change
+        return lambda message: call_of_test(change, message)
     by_class: dict[type, list[tuple[FieldPath, object]]] = {}
     wanted = dict(change)
 

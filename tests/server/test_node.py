@@ -215,6 +215,12 @@ def test_a_handler_that_breaks_is_journalled_and_survived(make_rig: Any, handle:
     assert rig.node.journal.counters()["failures"] == 2
 
 
+def test_a_time_out_of_pytest_passes_by_the_handler_that_it_interrupts(make_rig: Any) -> None:
+    rig = make_rig(heartbeat_api(lambda request, ctx, controller: pytest.fail("Timeout")))
+    with pytest.raises(pytest.fail.Exception):
+        rig.ask(rig.connect(), BrokerHeartbeatRequest(), 1)
+
+
 @pytest.mark.parametrize("outcome", ["silent", "raises"])
 def test_a_parked_request_that_breaks_is_answered_as_our_bug(make_rig: Any, outcome: str) -> None:
     def retry(now_ms: int, expired: bool) -> Any:

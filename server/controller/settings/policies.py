@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from mockraft.kafka_api.api import failure_text
+from mockraft.kafka_api.api import call_of_test, failure_text
 from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
@@ -63,8 +63,8 @@ def ask(controller: Asking, policy: Callable[[T], str | None] | None, about: T) 
     if policy is None:
         return
     try:
-        against = policy(about)
-    except BaseException as error:
+        against = call_of_test(policy, about)
+    except Exception as error:
         _log.exception("a policy raised on %s", printable_line(repr(about), SHOWN_MAX))
         controller.policy_failure = failure_text()
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR) from error
