@@ -145,7 +145,9 @@ class Controller:
 
     def truncated(self) -> None:
         """Rebuild the image after the log was truncated or restarted at a fetched snapshot."""
-        self._uncommitted_events = [each for each in self._uncommitted_events if each[0] <= self.log.end_offset]
+        # A snapshot says nothing of whose records it has: none of these may be among them.
+        kept = range(self.log.start_offset + 1, self.log.end_offset + 1)
+        self._uncommitted_events = [each for each in self._uncommitted_events if each[0] in kept]
         if self.epoch == STANDBY and self.log.start_offset > self.applied_offset:
             self._load()
 

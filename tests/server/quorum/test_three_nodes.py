@@ -157,8 +157,20 @@ def test_brokers_get_a_fresh_session_from_the_next_leader(world: Any) -> None:
     world.until(lambda: world.controller(3001).image.cluster.brokers[1].fenced, "the session to end", 3_000)
 
 
-@pytest.mark.parametrize("heal_first", [True, False])
-def test_records_of_an_isolated_leader_vanish(world: Any, heal_first: bool) -> None:
+@pytest.mark.parametrize(
+    ("heal_first", "options"),
+    [
+        (True, {}),
+        (False, {}),
+        (True, {"metadata_log_max_record_bytes_between_snapshots": 500, "metadata_max_retention_bytes": 500}),
+    ],
+    ids=["heal first", "heal later", "a snapshot replaces the log"],
+)
+def test_records_of_an_isolated_leader_vanish(
+    new_world: Callable[..., Any], heal_first: bool, options: dict[str, int]
+) -> None:
+    world = new_world(**options)
+    world.elect(3000)
     start_broker(world)
     world.until(world.settled, "all to have it")
     world.apart = {3000}
@@ -172,14 +184,19 @@ def test_records_of_an_isolated_leader_vanish(world: Any, heal_first: bool) -> N
         assert topics(world, 3000) == set()
         world.until(lambda: world.active is not None, "another leader")
     assert world.active in (3001, 3002)
-    assert world.answer(world.active, creation("kept")).topics[0].error_code == error_codes.NONE
+    kept = [f"kept-{number}" for number in range(20 if options else 1)]
+    for name in kept:
+        assert world.answer(world.active, creation(name)).topics[0].error_code == error_codes.NONE
+    world.pass_time(1_000)
+    assert (world.controller(world.active).log.start_offset > 0) is bool(options)
     world.apart = set()
-    world.until(lambda: topics(world, 3000) == {"kept"}, "the old leader to follow")
+    world.until(lambda: topics(world, 3000) == set(kept), "the old leader to follow")
     world.until(world.settled, "all to have it")
-    assert batches(world, 3000) == batches(world, world.active)
+    if not options:
+        assert batches(world, 3000) == batches(world, world.active)
     assert world.responses[number].topics[0].error_code == error_codes.NOT_CONTROLLER
     events = [each for node in world.nodes.values() for each in node.controller.events.find(None, 100)]
-    assert [each.name for each in events if each.subject == "topic"] == ["kept"]
+    assert [each.name for each in events if each.subject == "topic"] == kept
 
 
 def test_an_active_one_that_resigns_is_followed_by_another(world: Any) -> None:
