@@ -213,7 +213,7 @@ class Raft(QuorumState):
         check_ms = leading.check_quorum_ms() if self.automatic else None
         has_others = bool(leading.voters.keys() - {self.config.node_id})
         # Kafka's process ends when its log fails; here others may share the process, which then goes on.
-        is_broken = has_others and self.log.failure is not None
+        is_broken = has_others and self.log.is_lost(looks=now_ms >= leading.begin_quorum_ms)
         if self.resign_requested or is_broken or (check_ms is not None and now_ms >= check_ms):
             self.to_resigned(now_ms)
             return

@@ -60,6 +60,11 @@ class LogFiles:
             )
 
     @property
+    def writes_stopped(self) -> bool:
+        """True if the last write failed, unless it was a harmless one."""
+        return self.write_failure is not None and self._writes_stopped
+
+    @property
     def failure(self) -> str | None:
         """Why the log cannot be written: the last write failed, or the files are not there any more."""
         return self.write_failure or self.storage.loss()

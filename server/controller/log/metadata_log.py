@@ -110,6 +110,11 @@ class MetadataLog:
         """Reason why files cannot be written, or were taken away; None again after a successful append."""
         return None if self._files is None else self._files.failure
 
+    def is_lost(self, *, looks: bool) -> bool:
+        """Return True if no record can be written; with `looks`, also if the files were taken away."""
+        files = self._files
+        return files is not None and (files.writes_stopped or (looks and files.storage.loss() is not None))
+
     @property
     def end_offset(self) -> int:
         """Offset of the next record."""

@@ -71,6 +71,7 @@ def test_the_failure_is_the_segment_that_stops_writes_not_the_harmless_checkpoin
             patch.setattr(os, "fsync", full_disk)
             log.leader_epoch += 1
             log.append([topic(1)], 2000)
+        assert not log.is_lost(looks=True), "a leader goes on"
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", full_disk)
         with pytest.raises(StorageError):
@@ -80,6 +81,7 @@ def test_the_failure_is_the_segment_that_stops_writes_not_the_harmless_checkpoin
         patch.setattr(os, "fsync", full_disk)
         log.append([topic(3)], 3000)
     assert log.failure is not None
+    assert log.is_lost(looks=False)
     assert f"{FIRST_SEGMENT}: cannot be written" in log.failure
     assert caplog.text.count(f"{FIRST_SEGMENT}: cannot be written") == 1
     log.append([topic(4)], 4000)
