@@ -13,14 +13,13 @@ sync_types.pyi, by `python -m tools.sync_types`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 import functools
 import inspect
 import re
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple, Unpack
 
@@ -41,7 +40,8 @@ class LoopThread:
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._pending: set[Callable[[BaseException], None]] = set()
+        self._waited_for: dict[asyncio.Task[object] | None, BaseException | None] = {}
+        """Tasks that callers wait for, each with what ended the loop meanwhile."""
         self._interrupted_by: BaseException | None = None
 
     def start(self) -> None:
@@ -59,11 +59,12 @@ class LoopThread:
                 loop.run_forever()
                 is_over = True
             except BaseException as error:  # KeyboardInterrupt in a function that answers a request
-                self._interrupted_by = error
-                for fail in tuple(self._pending):
-                    with contextlib.suppress(InvalidStateError):
-                        fail(self._interruption(error))
-                        self._interrupted_by = None
+                if not self._waited_for:
+                    self._interrupted_by = error
+                for task in self._waited_for:
+                    self._waited_for[task] = error
+                    assert task is not None
+                    task.cancel()
 
     def _interruption(self, by: BaseException) -> RuntimeError:
         """Return the error for callers after a function of a test has ended the loop."""
@@ -76,18 +77,27 @@ class LoopThread:
         """True between `start` and `stop`."""
         return self._loop is not None
 
-    def run(self, coroutine: Coroutine[object, object, T]) -> T:
-        """Run a coroutine in the loop and return its result. RuntimeError in the loop's own thread: it cannot wait."""
+    def raise_interruption(self) -> None:
+        """Raise RuntimeError if a function of a test has ended the loop when nobody waited."""
+        if (by := self._interrupted_by) is not None:
+            self._interrupted_by = None
+            raise self._interruption(by)
+
+    def run(self, coroutine: Coroutine[object, object, T], *, in_any_case: bool = False) -> T:
+        """Run a coroutine in the loop and return its result. RuntimeError in the loop's own thread: it cannot wait.
+
+        With `in_any_case` no interruption keeps it from its end.
+        """
         if self._is_current:
             coroutine.close()
             raise RuntimeError("a function that answers requests cannot wait: it runs in the controller's own thread")
-        return self._submit(coroutine).result()
+        return self._submit(coroutine, in_any_case=in_any_case).result()
 
     async def soon(self, coroutine: Coroutine[object, object, T]) -> T:
         """Run a coroutine in the loop and return its result; the caller's own event loop goes on meanwhile."""
         return await asyncio.wrap_future(self._submit(coroutine))
 
-    def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
+    def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts, in_any_case: bool = False) -> T:
         """Call in the loop's thread and return the result; call directly where that is this thread."""
         if self._is_current:
             return function(*arguments)
@@ -95,27 +105,35 @@ class LoopThread:
         async def called() -> T:
             return function(*arguments)
 
-        return self.run(called())
+        return self.run(called(), in_any_case=in_any_case)
 
-    def _submit(self, coroutine: Coroutine[object, object, T]) -> Future[T]:
+    def _submit(self, coroutine: Coroutine[object, object, T], *, in_any_case: bool = False) -> Future[T]:
         if self._loop is None:
             coroutine.close()
             raise RuntimeError(f"the {self._name} does not run: use it inside its `with` block")
-        if (by := self._interrupted_by) is not None:  # when nobody waited
-            self._interrupted_by = None
-            coroutine.close()
-            raise self._interruption(by)
+        if not in_any_case:
+            try:
+                self.raise_interruption()
+            except RuntimeError:
+                coroutine.close()
+                raise
 
         async def guarded() -> T:
+            task: asyncio.Task[object] | None = asyncio.current_task()
+            if not in_any_case:
+                self._waited_for[task] = None
             try:
                 return await coroutine
             except (KeyboardInterrupt, SystemExit) as error:  # they would end the loop
                 raise self._interruption(error) from error
+            except asyncio.CancelledError:
+                if (by := self._waited_for.get(task)) is not None:
+                    raise self._interruption(by) from by
+                raise
+            finally:
+                self._waited_for.pop(task, None)
 
-        future = asyncio.run_coroutine_threadsafe(guarded(), self._loop)
-        self._pending.add(future.set_exception)
-        future.add_done_callback(lambda done: self._pending.discard(done.set_exception))
-        return future
+        return asyncio.run_coroutine_threadsafe(guarded(), self._loop)
 
     @property
     def _is_current(self) -> bool:
@@ -166,15 +184,16 @@ class Facade:
     ) -> None:
         try:
             self._begin_or_end("exit", None, None, None)
+            self._thread.raise_interruption()
         finally:
             self._stop_thread()
 
     def _begin_or_end(self, name: str, *arguments: None) -> None:
-        waits = getattr(self.inside, f"__a{name}__", None)
+        waits, is_end = getattr(self.inside, f"__a{name}__", None), name == "exit"
         if waits is not None:
-            self._thread.run(waits(*arguments))
+            self._thread.run(waits(*arguments), in_any_case=is_end)
         else:
-            self._thread.call(getattr(self.inside, f"__{name}__"), *arguments)
+            self._thread.call(getattr(self.inside, f"__{name}__"), *arguments, in_any_case=is_end)
 
     def _stop_thread(self) -> None:
         if self._is_own_thread:

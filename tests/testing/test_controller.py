@@ -1,4 +1,5 @@
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,8 @@ from mockraft import Controller
 from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError
+from mockraft.wire.connection import write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ..rows import each_row
 
@@ -164,3 +167,25 @@ def test_strict_mode_expects_what_a_broker_sends() -> None:
     with Controller.sync(strict=True) as controller:
         controller.start_broker(1)
         controller.assert_all_expected()
+
+
+def test_an_interruption_that_nobody_waited_for_is_raised_once_all_is_closed(tmp_path: Path) -> None:
+    asked = threading.Event()
+
+    def interrupt(_: object) -> None:
+        asked.set()
+        raise KeyboardInterrupt
+
+    def test() -> None:
+        with (
+            Controller.sync(data_dir=tmp_path) as controller,
+            socket.create_connection((controller.host, controller.port)) as client,
+        ):
+            controller.stub("ApiVersions").once().answers(interrupt)
+            client.sendall(write_request(ApiVersionsRequest(), 0, 1, None))
+            assert asked.wait(20)
+
+    with pytest.raises(RuntimeError, match=r"^KeyboardInterrupt\(\) was raised"):
+        test()
+    with Controller.sync(data_dir=tmp_path) as controller:
+        assert controller.node_id == 3000, "the data directory was locked"
