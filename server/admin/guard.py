@@ -16,7 +16,7 @@ from starlette.datastructures import Headers as RequestHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ARRIVING_BYTES_MAX = 64 << 20
-"""Bytes of all bodies that are not complete."""
+"""Bytes of all bodies that are not complete, beside the largest state."""
 STATE_FILE = "/v1/state/file"
 OPEN_PATHS = ("/", "/v1/health", "/openapi.json")
 PAGE_PREFIX = "/page/"
@@ -45,6 +45,7 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: AdminSettings) -> None:
         self.app = app
         self.settings = settings
+        self._arriving_bytes_max = settings.state_bytes_max + ARRIVING_BYTES_MAX
         self._arriving: dict[asyncio.Timeout, int] = {}
         """Bytes so far of the bodies that are not complete, oldest first."""
 
@@ -129,10 +130,11 @@ class Guard:
     def _arrived(self, timeout: asyncio.Timeout, size: int) -> None:
         """Keep how much of a body there is, and end the time of the oldest one if all are too long together."""
         self._arriving[timeout] = size
-        if len(self._arriving) > 1 and sum(self._arriving.values()) > ARRIVING_BYTES_MAX:
+        if len(self._arriving) > 1 and sum(self._arriving.values()) > self._arriving_bytes_max:
             oldest = next(iter(self._arriving))
             del self._arriving[oldest]
-            oldest.reschedule(0)
+            if not oldest.expired():  # its own time may be over in this same iteration
+                oldest.reschedule(0)
 
 
 async def _read(receive: Receive, limit: int, arrived: Callable[[int], None]) -> bytes:

@@ -86,7 +86,7 @@ async def test_the_oldest_incomplete_body_gives_way_when_all_are_too_long(
         yield b"{}"
 
     headers = {"content-type": "application/json"}
-    async with asking(controller, request_timeout_s=60) as http:
+    async with asking(controller, request_timeout_s=60, state_bytes_max=4) as http:
         oldest = asyncio.ensure_future(http.patch("/v1/settings", content=hanging(), headers=headers))
         await began.wait()
         newest = await http.patch("/v1/settings", content=complete(), headers=headers)
