@@ -68,7 +68,9 @@ class Repeats:
             # Clients choose many keys; the oldest is removed first.
             del self._seen[next(iter(self._seen))]
         is_due = count + 1 == self._logged_at and self._has_room(now_ms)
-        self._seen[key] = since_ms, count + 1, reason, 0 if is_due else unlogged + 1
+        # One for which there was no room is due again.
+        count += is_due or count + 1 != self._logged_at
+        self._seen[key] = since_ms, count, reason, 0 if is_due else unlogged + 1
         return unlogged + 1 if is_due else 0
 
     def _has_room(self, now_ms: int) -> bool:

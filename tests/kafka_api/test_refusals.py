@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mockraft import Controller
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.kafka_api.api import Client
 from mockraft.kafka_api.journal import Journal, merged
-from mockraft.kafka_api.refusals import KEYS_MAX, SILENT_MS, RefusalLog
+from mockraft.kafka_api.refusals import KEYS_MAX, SILENT_MS, RefusalLog, Repeats
 from mockraft.wire.connection import write_request
 from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -115,6 +116,11 @@ def test_warnings_of_one_kind_and_host_are_a_minute_apart_and_few_are_remembered
     assert [warnings("frame", "a", SILENT_MS), warnings("tls", "b", SILENT_MS)] == [1, 1]
     assert sum(warnings("tls", f"host-{number}", SILENT_MS) for number in range(2 * KEYS_MAX)) == KEYS_MAX - 3
     assert warnings("tls", "host-0", 2 * SILENT_MS) == 1
+    once = Repeats(silent_ms=math.inf)
+    due = [once.due(number, 0) for number in range(KEYS_MAX + 1)]
+    assert (due[-2:], once.due(KEYS_MAX, SILENT_MS), once.due(KEYS_MAX, SILENT_MS)) == ([1, 0], 2, 0), (
+        "there was no room"
+    )
     for now_ms in (2 * SILENT_MS, 2 * SILENT_MS, 3 * SILENT_MS):
         log.warn("tls", Client(1, "host-0:1", "CONTROLLER"), "no", now_ms)
     assert caplog.messages[-1].endswith(": no (3 times since the last such line)")
