@@ -216,7 +216,8 @@ def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
 def read_request_body(request: Request, request_class: type[M], elements_max: int) -> M:
     """Read the body of a request that has at most so many elements, a quarter of them in its outer arrays.
 
-    Raises TooManyElementsError for more, before they are made, and WireError for malformed bytes.
+    Raises TooManyElementsError for more, before they are made but for those of outer arrays beyond their quarter, and
+    WireError for malformed bytes.
     """
     frame, version, offset = request.frame, request.api_version, request.body_offset
     outer_max = -(-elements_max // OUTER_SHARE)
