@@ -89,7 +89,8 @@ class Double:
         names = {running.config.controller_listener_name for running in self._nodes_now().values()}
         with contextlib.suppress(RuntimeError):  # none runs
             nodes = self._controllers_journals()
-            match.check_reach(nodes, self._brokers_journals, names | SECURITY_PROTOCOLS.keys())
+            listeners = names | SECURITY_PROTOCOLS.keys() if names else ()  # of killed nodes they are not known
+            match.check_reach(nodes, self._brokers_journals, listeners)
 
     def _wanted(self, match: Requests[Q, A], fields: Mapping[str, object]) -> Wanted:
         """Return the test for requests. StubError if no request can meet it."""

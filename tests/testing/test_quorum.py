@@ -149,6 +149,8 @@ async def test_invalid_action_is_refused_with_the_state() -> None:
         await quorum.kill(3001)
         with pytest.raises(TimeoutError, match=r"waited .* s for .*3001 is not running"):
             await quorum.elect(3000, 0.2) if quorum.active != 3000 else await quorum.resign(0.2)
+        await quorum.kill(3000)
+        assert quorum.stub("BrokerHeartbeat", listener="CONTROLLER").call_count == 0, "it may run again"
 
 
 async def test_single_controller_actions_are_refused_with_the_reason() -> None:
