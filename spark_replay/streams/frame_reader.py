@@ -262,16 +262,18 @@ class FrameReader:
         verdict = headers.proven_request(head, self.frame_bytes_max)
         return verdict if isinstance(verdict, bool) else None
 
-    def _keep(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> None:
-        """Keep the start of a frame."""
+    def _keep(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> bool:
+        """Keep the start of a frame; return False if that was too much, and all of it was dropped."""
         direction.tail.append(rest.copy(at, end))
         direction.tail_bytes += end - at
         self.tail_bytes += end - at
-        if self.tail_bytes > _TAIL_BYTES_MAX:
-            size = self.drop_tail(direction)
-            direction.lose()
-            detail = f"half-read frames of all connections exceed {_TAIL_BYTES_MAX} bytes"
-            self.report_event(connection, direction, "oversized", rest.pieces.time(at), size, detail)
+        if self.tail_bytes <= _TAIL_BYTES_MAX:
+            return True
+        size = self.drop_tail(direction)
+        direction.lose()
+        detail = f"half-read frames of all connections exceed {_TAIL_BYTES_MAX} bytes"
+        self.report_event(connection, direction, "oversized", rest.pieces.time(at), size, detail)
+        return False
 
     def _search(
         self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int
@@ -279,7 +281,8 @@ class FrameReader:
         """Search for a frame; return its start in the bytes that have been searched, or the end, and these bytes."""
         is_mid, direction.tail_is_mid = direction.tail_is_mid, False
         if direction.tail:
-            self._keep(connection, direction, rest, at, end)
+            if not self._keep(connection, direction, rest, at, end):
+                return rest, end, end
             if direction.tail_bytes < direction.tail_need:
                 direction.tail_is_mid = is_mid
                 return rest, end, end
@@ -300,8 +303,8 @@ class FrameReader:
             return rest, found.at + base, end
         if found.rest + base < end:
             direction.tail_is_mid = found.rest not in window.starts
-            self._keep(connection, direction, rest, found.rest + base, end)
             direction.tail_need = found.needed - found.rest
+            self._keep(connection, direction, rest, found.rest + base, end)
         return rest, end, end
 
     def _find(self, connection: Connection, direction: Direction, window: Window) -> Found:
@@ -335,7 +338,8 @@ class FrameReader:
                     direction.tail_need = 4 + length
         size = min(direction.tail_need - direction.tail_bytes, end - at) if direction.tail_need else end - at
         if direction.tail_head is None:
-            self._keep(connection, direction, rest, at, at + size)
+            if not self._keep(connection, direction, rest, at, at + size):
+                return at + size
         else:
             direction.tail.append(_placed(rest.pieces.between(at, at + size), direction.tail_head))
             direction.tail_bytes += size

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 from mockraft.spark_replay.formats import read_segments
+from mockraft.spark_replay.streams import frame_reader
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
@@ -375,3 +376,19 @@ def test_random_bytes_are_never_frames_and_never_an_error(tmp_path: Path) -> Non
         ]
         rows, _ = read(written(tmp_path / "x.pcap", segments), ports=rng.choice([(), (9093,)]))
         assert all(row["frame"] is not None for row in rows)
+
+
+@each_row("opens", [True, False])
+@each_row("bytes_max", [220, 1_500])
+def test_half_read_frames_beyond_their_total_are_dropped_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opens: bool, bytes_max: int
+) -> None:
+    monkeypatch.setattr(frame_reader, "_TAIL_BYTES_MAX", bytes_max)
+    said = [request(1, bytes(1000)), response(1, bytes(1000)), *exchanges(20)[2:]]
+    flows = [conversation(said, Flow(client_port=40_000 + number), segment_bytes=100) for number in range(3)]
+    together = timed(each for row in zip(*flows, strict=True) for each in row)[0 if opens else 15 :]
+    rows, events = read(written(tmp_path / "x.pcap", together), chunk_bytes=500)
+    unread = {kind: size for kind, size in kinds(events).items() if kind in ("oversized", "skipped", "unfinished")}
+    assert unread["oversized"] > 0
+    framed = sum(4 + row["size"] for row in rows)
+    assert framed + sum(unread.values()) == sum(len(each.payload) for each in together)
