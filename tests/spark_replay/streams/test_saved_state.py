@@ -84,9 +84,14 @@ class _Called:
     {
         "a function": _Called(os.mkdir, "made"),
         "a function of a module of mockraft": _Called(shutil.rmtree, "made"),
+        "a function of this package": _Called(saved_state.dumps, "made"),
         "an attribute": _Called(getattr, Reassembler(), "__class__"),
+        "an array without buffers": _Called(pa.lib._restore_array, (pa.string(), 3, 0, 0, [], [], None)),
+        "an array of too few bytes": _Called(
+            pa.lib._restore_array, (pa.string(), 3, 0, 0, [None, pa.py_buffer(bytes(4)), pa.py_buffer(b"")], [], None)
+        ),
     },
 )
-def test_a_state_of_others_names_nothing_but_classes_of_a_state(named: object) -> None:
-    with pytest.raises(saved_state.ForeignStateError, match="it names"):
+def test_a_state_of_others_names_nothing_but_classes_and_whole_arrays(named: object) -> None:
+    with pytest.raises(saved_state.ForeignStateError, match=r"it names|number of buffers|too small"):
         saved_state.loads(pickle.dumps(named))
