@@ -101,6 +101,11 @@ class Direction:
     skipped_bytes: int = 0
     skipped_ns: int = 0
 
+    @property
+    def queued_cost(self) -> int:
+        """Return what the queue takes."""
+        return self.queued_bytes + _WAITING_BYTES * len(self.queue)
+
     def unwrapped(self, seq: int) -> int:
         """Return the position in the stream of a 32-bit sequence number."""
         assert self.next_seq is not None
@@ -245,6 +250,9 @@ class Connection:
     fins: int = 0
     closed_ns: int | None = None
     last_ns: int = 0
+    # What both sides' take in the totals of all connections.
+    waiting_cost: int = 0
+    queued_cost: int = 0
     # Postponed bytes when a client was last searched for in them.
     searched_bytes: int = 0
     open: OpenRequests = field(default_factory=OpenRequests)

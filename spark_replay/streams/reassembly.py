@@ -43,7 +43,8 @@ class Limits(NamedTuple):
     """Limits of what a reassembler keeps.
 
     `held_bytes_max` are the bytes of one direction that may wait for missing bytes before those are given up: more than
-    a receive window has. `waiting_bytes_max` are the bytes that may wait of all connections: those, and frames for
+    a receive window has. `waiting_bytes_max` are the bytes that may wait of all connections, for missing bytes or for
+    the other side; beyond it those of the longest idle connections are read as they are. As many may wait in frames for
     partners. Beyond
     `connections_max` open connections the longest idle one is ended. `incarnations_kept` is the number of connections
     that ended whose number is remembered.
@@ -87,11 +88,13 @@ class Reassembler:
         self._is_sorted = sorted_by_connection
         self._keeps_cut = snaplen_policy == "keep"
         self._connections: OrderedDict[int, Connection] = OrderedDict()
+        # Those with bytes that wait, the longest idle first.
+        self._holding: OrderedDict[int, Connection] = OrderedDict()
         self._incarnations = Incarnations(incarnations_kept)
         self._uids: dict[int, Connection] = {}
         self._closing: deque[tuple[int, int, int]] = deque()
         self._next_uid = 0
-        self._held_bytes = self._arrivals = 0
+        self._waiting_bytes = self._queued_bytes = self._arrivals = 0
         self._now_ns = 0
         self._ended: list[int] = []
         self._events = ConnEvents()
@@ -160,8 +163,8 @@ class Reassembler:
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes that what waits for missing bytes takes."""
-        return self._held_bytes
+        """Number of bytes that what waits for missing bytes or for the other side takes."""
+        return self._waiting_bytes + self._queued_bytes
 
     def _refuse(self, batch: RunBatch) -> Array:
         """Report refused connections, of which nothing else has to be known; return their rows."""
@@ -212,8 +215,17 @@ class Reassembler:
                 self._skip_gap(connection, each)
         if row.seq != next_seq & 0xFFFFFFFF or direction.waiting or row.has_holes:
             self._take_out_of_order(connection, direction, row)
-            return
-        direction.next_seq = next_seq + row.end - row.at
+        else:
+            self._take_in_order(direction, row)
+            self._reader.read(connection, direction, self._rest, row.at, row.end)
+        if connection.waiting_cost or connection.queued_cost or direction.waiting or direction.queue:
+            self._count_held(connection)
+            self._make_room(connection)
+
+    def _take_in_order(self, direction: Direction, row: RunRow) -> None:
+        """Move on to the end of a run that continues the stream."""
+        assert direction.next_seq is not None
+        direction.next_seq += row.end - row.at
         if not row.is_in_time or row.ts_ns < direction.ts_ns:
             times = self._buffer.pieces.ts_ns[row.first_piece : row.end_piece]
             times[0] = max(int(times[0]), direction.ts_ns)
@@ -221,7 +233,6 @@ class Reassembler:
             direction.ts_ns = int(times[-1])
         else:
             direction.ts_ns = row.last_ts_ns
-        self._reader.read(connection, direction, self._rest, row.at, row.end)
 
     def _begins_another(self, connection: Connection, row: RunRow) -> bool:
         """Return True if a run after the end of a connection is one of another, whose SYN is not in the capture."""
@@ -293,7 +304,6 @@ class Reassembler:
         """Handle a run that is out of order, repeats bytes or has holes."""
         assert direction.next_seq is not None
         start = direction.unwrapped(row.seq)
-        held = direction.waiting_cost
         for each in self._contents(row, start):
             if abs(each.start - direction.next_seq) > STRAY_BYTES:
                 direction.skip(each.end - each.start, each.ts_ns)
@@ -301,11 +311,41 @@ class Reassembler:
             heappush(direction.waiting, each)
             direction.waiting_cost += each.cost
         self._release(connection, direction)
-        self._held_bytes += direction.waiting_cost - held
-        while direction.waiting_cost > self._held_bytes_max or (
-            direction.waiting and self._held_bytes > self._waiting_bytes_max
-        ):
+        while direction.waiting_cost > self._held_bytes_max:
             self._skip_gap(connection, direction)
+
+    def _count_held(self, connection: Connection) -> None:
+        """Count what waits of a connection, which is the one used last."""
+        self._waiting_bytes -= connection.waiting_cost
+        self._queued_bytes -= connection.queued_cost
+        connection.waiting_cost = sum(each.waiting_cost for each in connection.sides)
+        connection.queued_cost = sum(each.queued_cost for each in connection.sides)
+        self._waiting_bytes += connection.waiting_cost
+        self._queued_bytes += connection.queued_cost
+        self._holding.pop(connection.uid, None)
+        if connection.waiting_cost or connection.queued_cost:
+            self._holding[connection.uid] = connection
+
+    def _make_room(self, current: Connection) -> None:
+        """While too much waits, read that of the longest idle connections as it is.
+
+        What waits for the other side does so until its chunk has been read, which bounds it.
+        """
+        while self.held_bytes > self._waiting_bytes_max:
+            connection = next(iter(self._holding.values()))
+            is_over = connection.chunk != current.chunk
+            if not is_over:
+                if not connection.waiting_cost:
+                    connection = current
+                if self._waiting_bytes <= self._waiting_bytes_max or not connection.waiting_cost:
+                    return
+            self._skip_gaps(connection)
+            if is_over:
+                self._settle(connection, is_last=True)
+                connection.searched_bytes = 0
+                for each in connection.sides:
+                    each.skip_queue()
+            self._count_held(connection)
 
     def _contents(self, row: RunRow, start: int) -> Iterator[Waiting]:
         """Yield a run's bytes, and its holes, with their place in the stream."""
@@ -350,9 +390,12 @@ class Reassembler:
         self._reader.gap(connection, direction, missing)
         self._report(connection, direction, "gap", first.ts_ns, missing, "")
         direction.next_seq = first.start
-        held = direction.waiting_cost
         self._release(connection, direction)
-        self._held_bytes += direction.waiting_cost - held
+
+    def _skip_gaps(self, connection: Connection) -> None:
+        for direction in connection.sides:
+            while direction.waiting:
+                self._skip_gap(connection, direction)
 
     def _settle(self, connection: Connection, *, is_last: bool = False) -> None:
         """Read the bytes postponed until the chunk is complete, and until all requests before them are known."""
@@ -393,9 +436,7 @@ class Reassembler:
         if connection is None:
             return
         self._settle(connection)
-        for direction in connection.sides:
-            while direction.waiting:
-                self._skip_gap(connection, direction)
+        self._skip_gaps(connection)
         self._settle(connection, is_last=True)
         client, server = connection.sides
         self._reader.end_search(connection, client)
@@ -406,6 +447,7 @@ class Reassembler:
             self._report(connection, client, "not_kafka", connection.last_ns, 0, "no request was seen")
         for direction in connection.sides:
             self._report_totals(connection, direction)
+        self._count_held(connection)
         self._pairing.end(connection.uid, client.is_whole and client.next_seq is not None, connection.is_opaque)
         self._ended.append(connection.uid)
         self._incarnations.keep(conn_id, connection.names.incarnation)

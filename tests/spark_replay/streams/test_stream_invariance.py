@@ -6,11 +6,12 @@ from random import Random
 import pyarrow as pa
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.schemas import RUNS
+from mockraft.spark_replay.streams import saved_state
 from mockraft.spark_replay.streams.reassembly import Limits, Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
 from ...rows import each_row
-from ..packetiser import SYN, Flow, Segment, conversation, exchanges, request
+from ..packetiser import FLOW, SYN, Flow, Said, Segment, conversation, exchanges, request, response, timed
 from .reassembled import read, read_sorted, written
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -85,3 +86,30 @@ def test_no_runs_are_no_frames() -> None:
     assert list(reassembler.receive(pa.RecordBatch.from_pylist([], schema=RUNS))) == []
     assert list(reassembler.finish()) == []
     assert reassembler.take_events().num_rows == 0
+
+
+@each_row(
+    ("said", "lost"),
+    {
+        "behind a gap": ([request(1), response(1), request(2), request(3)], 5),
+        "before any request": ([response(1, bytes(20_000))], None),
+    },
+)
+def test_bytes_that_wait_of_idle_connections_are_bounded_and_make_no_gap_elsewhere(
+    tmp_path: Path, said: list[Said], lost: int | None
+) -> None:
+    segments = []
+    for number in range(40):
+        flow = conversation(said, Flow(client_port=50_000 + number))
+        segments += [each for index, each in enumerate(flow) if index != lost]
+    active = conversation(exchanges(200))
+    for index in range(4, len(active) - 2, 4):
+        active[index], active[index + 2] = active[index + 2], active[index]
+    path = written(tmp_path / "x.pcap", timed([*segments, *active]))
+    reassembler = Reassembler(limits=Limits(waiting_bytes_max=10_000))
+    for chunk in read_segments(path, ports=(), chunk_bytes=1024):
+        list(reassembler.receive(make_runs(chunk)))
+    list(reassembler.drain())
+    gaps = [row for row in reassembler.take_events().to_pylist() if row["kind"] == "gap"]
+    assert not [row for row in gaps if row["client_port"] == FLOW.client_port]
+    assert len(saved_state.dumps(reassembler)) < 100_000
