@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
+from mockraft.kafka_api.api import call_of_test
 from mockraft.server.stubs.fields import shown
 from mockraft.server.stubs.match import CONTROLLER, Condition, ExchangeRequest, Match, StubRequest
 from mockraft.wire.redaction.masks import HIDDEN
@@ -150,8 +151,6 @@ def _miss(
 def _holds(condition: Condition, received: StubRequest) -> bool:
     """Return True if a condition holds; a test's own function that raises does not, and the journal has the reason."""
     try:
-        return condition.test(received)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
+        return call_of_test(condition.test, received)
+    except Exception:
         return False
