@@ -23,3 +23,10 @@ def bind(host: str, port: int) -> socket.socket:
         error.filename = f"{host}:{port}"
         raise
     return bound
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket as `bind`, at which clients may connect before what serves them is imported. OSError."""
+    bound = bind(host, port)
+    bound.listen(BACKLOG)
+    return bound

@@ -14,12 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import ADMIN_OFF, MissingPackageError
 from mockraft.files.given_files import read_text
-from mockraft.kafka_api.listening import BACKLOG, bind
 from mockraft.kafka_api.options import OptionError, blaming
 
 if TYPE_CHECKING:
-    import socket
-
     from mockraft.server.admin.serving import AdminServer
     from mockraft.server.admin.settings import AdminSettings
     from mockraft.testing.recorder import LocalRecorder
@@ -59,13 +56,6 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
             raise OptionError(str(error), "--admin-token-file") from error
         about = f"{options['admin_host']} can be reached by others: add --admin-token-file, or --admin-insecure"
         raise OptionError(about, "--admin-host") from error
-
-
-def listen(settings: AdminSettings) -> socket.socket:
-    """Return a socket at which clients may connect, before what serves them is imported. OSError."""
-    bound = bind(settings.host, settings.port)
-    bound.listen(BACKLOG)
-    return bound
 
 
 def server_classes() -> tuple[type[AdminServer], type[LocalRecorder]]:

@@ -26,7 +26,7 @@ from mockraft.cli.serve import admin, quorum, release, security
 from mockraft.cli.serve.failures import cannot_listen, fail, is_about_address
 from mockraft.cli.serve.options import HEADINGS, OPTIONS, MissingPackageError, misspelled_variables
 from mockraft.cli.serve.stubs import cluster_id_in, stub_file
-from mockraft.kafka_api.listening import BACKLOG, bind
+from mockraft.kafka_api.listening import listen
 from mockraft.kafka_api.options import OptionError, blaming
 from mockraft.kafka_api.security import uses_tls
 from mockraft.server.config import OPTIONS as OF_THE_CONTROLLER
@@ -138,8 +138,7 @@ def run(options: dict[str, Any]) -> int:
     listening = None
     if options["controllers"] == 1:
         try:
-            listening = bind(config.host, config.port)
-            listening.listen(BACKLOG)
+            listening = listen(config.host, config.port)
         except OSError as error:
             if is_about_address(error):
                 return fail(ExitCode.CANNOT_LISTEN, cannot_listen(config, 1, error))

@@ -18,6 +18,7 @@ from mockraft.cli.serve.stubs import load, log_unused
 from mockraft.cli.signals import stop_after_stdin, stop_on_signals
 from mockraft.kafka_api.clock import VIRTUAL_START_MS, VirtualClock
 from mockraft.kafka_api.journal import ClosedConnection
+from mockraft.kafka_api.listening import listen
 from mockraft.kafka_api.options import OptionError
 from mockraft.kafka_api.shell import event_loop
 from mockraft.kafka_api.turns import turns_of
@@ -101,7 +102,7 @@ async def _serve(
         admin_url, admin_socket = ADMIN_OFF, None
         if (settings := options["admin"]) is not None:
             try:
-                admin_socket = admin.listen(settings)
+                admin_socket = listen(settings.host, settings.port)
             except OSError as error:
                 if is_about_address(error):
                     return fail(
