@@ -107,7 +107,7 @@ def literal(field: FieldSpec) -> str:
 def _methods(lines: Lines, spec: MessageSpec) -> None:
     name = spec.name
     source = "data: bytes, version: int"
-    spend = "spend: Callable[[int], None] | None = None"
+    spend = "spend: Callable[..., None] | None = None"
     for signature, kind, arguments in (
         (f"read({source}) -> {name}", name, "data, 0, None, True"),
         (

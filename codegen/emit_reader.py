@@ -323,7 +323,7 @@ class ReaderEmitter(FunctionEmitter):
         self._lines.add(f"{unknown} = None")
         with self._lines.block("if t > 127:"):
             self._lines.add(f"t, o = {self._needs.use('tag_count')}(d, o, t)")
-        self._lines.add("if s: s(t)")
+        self._lines.add("if s: s(t, True)")
         with self._lines.block("for _ in range(t):"):
             self._lines.add(f"{tag} = d[o]", "n = d[o + 1]", "o += 2")
             with self._lines.block(f"if {tag} > 127 or n > 127:"):

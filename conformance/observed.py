@@ -78,7 +78,7 @@ def observed(old: Release, new: Release) -> list[Observed]:
     """Return what the controllers of two releases answered differently, each difference once."""
     found: dict[object, Observed] = {}
     for name, kept in _kept().items():
-        sides = [_exchanges(kept, of.name) for of in (old, new)]
+        sides = [_exchanges(kept, of.line) for of in (old, new)]
         for each in _of_case(name, *sides):
             found.setdefault(_identity(each), each)
     return list(found.values())

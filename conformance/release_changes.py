@@ -30,16 +30,18 @@ KINDS = {
 
 def changes(old: Release, new: Release) -> list[Change]:
     """Return the changes between two releases, the rules first. ValueError if `new` is not the later one."""
-    if not new.is_since(old.name) or old is new:
+    if not new.is_since(old.kafka_version) or old is new:
         raise ValueError(f"Kafka {new.name} is not later than Kafka {old.name}: name the older release first")
     return [*_rules(old, new), *fact_changes(old, new)]
 
 
 def _rules(old: Release, new: Release) -> Iterator[Change]:
-    """Yield the rules that only the newer release has."""
+    """Yield the rules that only one of them has: the older one may have rules that came to its line later."""
     for rule in Behaviour:
         if new.has(rule) and not old.has(rule):
             yield Change(RULE, rule.rule, NONE, rule.since)
+        elif old.has(rule) and not new.has(rule):
+            yield Change(RULE, f"not in Kafka {new.name}: {rule.rule}", rule.since, NONE)
 
 
 def select(kind: str, found: Sequence[Change], answers: Sequence[Observed]) -> tuple[list[Change], list[Observed]]:

@@ -39,7 +39,8 @@ class Target:
 
     `api_versions` maps API key to the versions offered, `supported_features` a feature to its range and
     `finalized_features` a feature to its level. `leader_epoch` and `end_offset` are the metadata log's at the start.
-    `unanswered` are APIs that did not answer; nobody waits long for them again.
+    `unanswered` are APIs that did not answer; nobody waits long for them again. `stated` is the release that the
+    caller knows it to be.
     """
 
     host: str
@@ -52,6 +53,7 @@ class Target:
     supported_features: dict[str, tuple[int, int]] = field(default_factory=dict)
     finalized_features: dict[str, int] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
+    stated: Release | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -65,7 +67,9 @@ class Target:
 
     @property
     def release(self) -> Release:
-        """The newest release of Kafka whose controllers support no higher metadata.version."""
+        """The stated release, or the newest one of Kafka whose controllers support no higher metadata.version."""
+        if self.stated is not None:
+            return self.stated
         known = [release(version) for version in SUPPORTED]
         fitting = (each for each in reversed(known) if max(each.metadata_versions) <= self.newest_metadata_version)
         return next(fitting, known[0])
@@ -109,8 +113,10 @@ class Target:
         return answer
 
 
-async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:
+async def look_up(bootstrap: str, cluster_id: str | None = None, stated: Release | None = None) -> Target:
     """Find the active controller at `host:port[,host:port…]` and query it.
+
+    No response has a controller's patch release: `stated` is the release if it is not the newest of its line.
 
     Raises CannotConnectError if none of them responds as one, ValueError if `bootstrap` is no list of addresses.
     """
@@ -118,7 +124,7 @@ async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:
     for address in bootstrap.split(","):
         host, port = endpoint_of(address)
         try:
-            return await _learn(Target(host, port), cluster_id)
+            return await _learn(Target(host, port, stated=stated), cluster_id)
         except CannotConnectError as error:
             failures.append(str(error))
         except (WireError, UnsupportedVersionError, DisconnectedError) as error:

@@ -48,7 +48,7 @@ class KafkaCluster:
         self.security = security
         properties = dict(controller_properties or {})
         ordered = sorted(versions or (KAFKA_VERSION,), key=sort_key)
-        metadata_version = metadata_version or release_of(ordered[0]).name
+        metadata_version = metadata_version or release_of(ordered[0]).line
         self.controller: KafkaController | MockraftController
         if controller == "kafka":
             self.controller = KafkaController(

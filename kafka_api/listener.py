@@ -92,7 +92,7 @@ class Observed(NamedTuple):
 class Parts(Generic[ApiT]):
     """The parts of a listener: its name, APIs by key, limits, journal, logins, security, stubs, and message classes.
 
-    `scripts` returns None while no stub can apply.
+    `scripts` returns None while no stub can apply. With `is_bounded` bodies have the limits of Kafka's readers.
     """
 
     name: str
@@ -103,6 +103,7 @@ class Parts(Generic[ApiT]):
     security: ServerSecurity = field(default_factory=ServerSecurity)
     scripts: Callable[[], Scripts | None] = lambda: None
     messages: MessageLookup = messages
+    is_bounded: bool = False
 
 
 class Listener(Generic[ApiT, ContextT]):
@@ -116,7 +117,7 @@ class Listener(Generic[ApiT, ContextT]):
         self.messages = parts.messages
         self.now_us: Callable[[], int] | None = None
         self.received_bytes = 0
-        self._limits = parts.limits
+        self._limits, self._is_bounded = parts.limits, parts.is_bounded
         self._logins = parts.logins
         self._protocol = parts.security.security_protocol
         self._refusals = refusals.RefusalLog(parts.journal)
@@ -377,7 +378,8 @@ class Listener(Generic[ApiT, ContextT]):
         """Return the API of a request, and the body."""
         api = self.apis.get(header.api_key)
         if api is not None and api.min_version <= header.api_version <= api.max_version:
-            body: Message = read_request_body(header, api.request, api.elements_max(self._limits))
+            most = api.elements_max(self._limits)
+            body: Message = read_request_body(header, api.request, most, is_bounded=self._is_bounded)
             if api.validate is not None:
                 api.validate(body)
             return api, body

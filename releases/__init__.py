@@ -9,6 +9,9 @@
 - message specs. Only the newest release has all of its files; an older one has the files that differ from those of the
   next newer release, and the names of those that it lacks.
 
+A release is the newest patch release of its line, unless an older one is named: `release("3.9.1")` has the tables and
+the rules of 3.9.1. `release("4.5")` is a preview of what Kafka's trunk becomes.
+
 `Behaviour` is the gate: the one table of how controllers differ, by release, level and proposal.
 
 A version of a message has the same bytes in every release, so `wire.messages` are the newest release's. The files
@@ -19,6 +22,7 @@ from mockraft.releases.behaviour import ELR_VERSION, KRAFT_VERSION, METADATA_VER
 from mockraft.releases.release import (
     DEFAULT,
     NEWEST,
+    PREVIEW,
     SUPPORTED,
     Feature,
     MetadataVersion,
@@ -33,6 +37,7 @@ __all__ = [
     "KRAFT_VERSION",
     "METADATA_VERSION",
     "NEWEST",
+    "PREVIEW",
     "SUPPORTED",
     "Behaviour",
     "Feature",

@@ -39,12 +39,14 @@ class Levels(NamedTuple):
 class Row(NamedTuple):
     """A behaviour as a sentence, and its conditions: any one of them is enough.
 
-    `since` is the first release ("4.0") or patch release ("4.0.2") with it, `until` the first one without it;
-    `otherwise` is Kafka's behaviour where a proposal has another one.
+    `since` is the first release ("4.0") or patch release ("4.0.2") with it, `until` the first one without it.
+    `backports` are patch releases of older lines that have it, too: with since 4.4 and the backport 4.2.2, 4.2.3 has it
+    and 4.3.1 does not. `otherwise` is Kafka's behaviour where a proposal has another one.
     """
 
     rule: str
     since: str = ""
+    backports: tuple[str, ...] = ()
     until: str = ""
     levels: Levels | None = None
     proposal: str = ""
@@ -59,11 +61,13 @@ class Row(NamedTuple):
         if not kafka_version or not (self.since or self.until):
             return False
         key = sort_key(kafka_version)
+        if any(sort_key(first) <= key and sort_key(first)[:2] == key[:2] for first in self.backports):
+            return True
         return (not self.since or key >= sort_key(self.since)) and (not self.until or key < sort_key(self.until))
 
 
-def _since(release: str, rule: str) -> Row:
-    return Row(rule, since=release)
+def _since(release: str, rule: str, *backports: str) -> Row:
+    return Row(rule, since=release, backports=backports)
 
 
 def _from(level: int, rule: str) -> Row:
@@ -129,6 +133,24 @@ class Behaviour(Enum):
     QUOTAS_ARE_FINITE = _since("4.4", "infinite client quotas are refused (ClientQuotaControlManager)")
     CORDONED_BROKERS_GET_NO_REPLICAS = _since(
         "4.4", "assignments that name a wholly cordoned broker are refused (KAFKA-20441)"
+    )
+
+    SNAPSHOTS_ARE_FETCHED_SINGLY = _since(
+        "4.4", "FetchSnapshot of anything but one partition of one topic is INVALID_REQUEST (KafkaRaftClient)", "4.2.2"
+    )
+    READERS_ARE_BOUNDED = _since(
+        "4.4",
+        "a request with an array of over 1,000,000 elements, or over 10,000 tagged fields in a struct, closes its "
+        "connection (MessageUtil)",
+        "4.2.2",
+    )
+    VOTERS_STAY_REGISTERED = _since(
+        "4.5", "UnregisterController of a voter is INVALID_REQUEST (KAFKA-20865, QuorumController)"
+    )
+    UPDATED_VOTERS_ARE_ASKED = _since(
+        "4.5",
+        "UpdateRaftVoter asks the voter for its ApiVersions first, and is REQUEST_TIMED_OUT without an answer "
+        "(KAFKA-20661, UpdateVoterHandler)",
     )
 
     EPOCH_GROWS_AS_THE_ISR_SHRINKS = Row(
@@ -220,8 +242,8 @@ class Behaviour(Enum):
 
     @property
     def since(self) -> str:
-        """The first release with it; empty if it depends on something else."""
-        return self.row.since
+        """The first releases with it ("4.2.2 and 4.4"); empty if it depends on something else."""
+        return " and ".join((*self.row.backports, self.row.since))
 
     @property
     def rule(self) -> str:

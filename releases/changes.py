@@ -36,7 +36,7 @@ _PART_LENGTH = 160
 class Change(NamedTuple):
     """One change: its kind (a key of TITLES), its subject, and the value of the older and of the newer release.
 
-    A rule has no values: `since` is the release that it came with.
+    A rule has no values: `since` are the releases that it came with, or `before` if only the older one has it.
     """
 
     kind: str
@@ -58,11 +58,26 @@ def as_text(found: Sequence[Change]) -> Iterator[str]:
         for each in of_kind:
             line = f"  {each.what}: {each.before} → {each.since}"
             if kind == RULE:
-                yield f"  {each.what}, since {each.since}"
+                yield f"  {each.what}, since {each.before if each.since == NONE else each.since}"
             elif len(line) <= LINE_LENGTH:
                 yield line
             else:
                 yield from (f"  {each.what}", f"    {each.before}", f"  → {each.since}")
+
+
+def as_tables(found: Sequence[Change], old: str, new: str) -> str:
+    """Return a list of the rules, and a table for each other kind of change, with the releases above its columns."""
+    parts = []
+    for kind, title in TITLES.items():
+        of_kind = [each for each in found if each.kind == kind]
+        if kind == RULE:
+            lines = [f"{title}:\n", *(f"- {each.what}" for each in of_kind)]
+        else:
+            rows = [f"| {each.what} | {each.before} | {each.since} |" for each in of_kind]
+            lines = [f"| {title} | {old} | {new} |", "| --- | --- | --- |", *rows]
+        if of_kind:
+            parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
 
 
 def fact_changes(old: Release, new: Release) -> list[Change]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 SUPPORTED = ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0")
-"""The Kafka versions behind the supported releases, the oldest first."""
+"""The newest patch release of each supported line, the oldest first."""
+
+OLDER_PATCHES = ("3.9.1", "4.0.1", "4.1.0", "4.2.1")
+"""Patch releases whose tables differ from those of the newest of their line, as those before them in the line do."""
+
+PREVIEW = "4.5.0"
+"""The release that Kafka's trunk becomes: the tables of `NEWEST`, and the rules that are known to change."""
 
 NEWEST = SUPPORTED[-1]
 """The Kafka version that `wire.messages` and `wire.records` are generated from."""
@@ -59,13 +66,16 @@ class Feature(NamedTuple):
 class Release:
     """One release. `name` is "3.9", `kafka_version` "3.9.2"; everything else is read when it is first asked for.
 
+    The name of a patch release that is not the newest of its line is its version, "3.9.1"; `line` is always "3.9".
     `release` makes one object for each, so releases are compared by identity. `root` is a folder as `make sync`
     writes it; None is mockraft's own.
     """
 
     def __init__(self, kafka_version: str, root: Traversable | None = None) -> None:
         self.kafka_version = kafka_version
-        self.name = kafka_version.rpartition(".")[0]
+        self.line = kafka_version.rpartition(".")[0]
+        is_newest = root is not None or kafka_version in (*SUPPORTED, PREVIEW)
+        self.name = self.line if is_newest else kafka_version
         self._root = root
 
     @cached_property
@@ -139,7 +149,7 @@ class Release:
     def specs(self) -> Mapping[str, str]:
         """Text of each message spec by path: `message/FetchRequest.json`."""
         if self._root is None:
-            return spec_files.shipped(self.kafka_version)
+            return spec_files.shipped(self._holders[0])
         return spec_files.read(self._root, self.kafka_version)
 
     def is_since(self, name: str) -> bool:
@@ -165,7 +175,14 @@ class Release:
     def _read(self, file: str) -> Any:
         if self._root is not None:
             return json.loads((self._root / self.kafka_version / file).read_bytes())
-        return spec_files.table(self.kafka_version, file)
+        return spec_files.table(self._holders, file)
+
+    @property
+    def _holders(self) -> list[str]:
+        """The versions in `mockraft.schemas_json` that have its tables: the first one with a file has the right one."""
+        known = sorted((*OLDER_PATCHES, *SUPPORTED), key=spec_files.sort_key)
+        key = spec_files.sort_key(self.kafka_version)
+        return [each for each in known if spec_files.sort_key(each) >= key] or [NEWEST]
 
     def __repr__(self) -> str:
         return f"<Kafka {self.name}>"
@@ -173,15 +190,21 @@ class Release:
 
 @cache
 def release(text: str = DEFAULT) -> Release:
-    """Return the release of a version: "3.9", "3.9.1" or "v3.9" are the same. ValueError lists the supported ones."""
+    """Return the release of a version; ValueError lists the supported ones.
+
+    "3.9" and "v3.9" are the newest patch release of that line that mockraft knows, as is any newer one. An older one,
+    "3.9.1", is itself.
+    """
     if not isinstance(text, str):
         raise TypeError(f'release={text!r}: it must be a text, as in "3.9"')
-    name = ".".join(text.removeprefix("v").split(".")[:2])
-    for kafka_version in SUPPORTED:
-        if kafka_version.rpartition(".")[0] == name:
-            return _of(kafka_version)
-    known = ", ".join(each.rpartition(".")[0] for each in SUPPORTED)
-    raise ValueError(f"{text!r} is not a Kafka release that mockraft knows: {known}")
+    named = re.fullmatch(r"v?(\d+\.\d+)(\.\d+)?(-\w+)?", text)
+    newest = named and next((each for each in (*SUPPORTED, PREVIEW) if each.rpartition(".")[0] == named[1]), None)
+    if named is None or newest is None:
+        known = ", ".join(each.rpartition(".")[0] for each in SUPPORTED)
+        preview = PREVIEW.rpartition(".")[0]
+        raise ValueError(f"{text!r} is not a Kafka release that mockraft knows: {known} ({preview} as a preview)")
+    asked = named[1] + named[2] if named[2] else newest
+    return _of(min(asked, newest, key=spec_files.sort_key))
 
 
 @cache

@@ -121,7 +121,7 @@ class ControllerConfig:
         "--release",
         "--as-version",
         group="Cluster",
-        help="Be the controller of this Kafka release: 3.7 to 4.4.",
+        help="Be the controller of this Kafka release: 3.7 to 4.4, a patch release (4.2.1), or 4.5 as a preview.",
         completes=tuple(each.rpartition(".")[0] for each in SUPPORTED),
     )
     api_versions: "Mapping[int, Range | None]" = option(
@@ -419,6 +419,11 @@ class ControllerConfig:
         By default 65,535 partitions with three replicas each fit into one AlterPartition.
         """
         return 4 * self.request_elements_max
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if requests have the limits of Kafka's readers: elements of an array, tagged fields of a struct."""
+        return release(self.release).has(Behaviour.READERS_ARE_BOUNDED)
 
     @property
     def is_alone(self) -> bool:

@@ -140,6 +140,7 @@ class Node(Listener[AnyApi, RequestContext]):
                 name=config.controller_listener_name,
                 apis=apis,
                 limits=config,
+                is_bounded=config.is_bounded,
                 journal=journal or Journal(*limits, api_name, config.node_id, ids, show_secrets=shown),
                 logins=logins_of(config.listener_security, config, apis, ImageCredentials(controller), rng),
                 security=config.listener_security,

@@ -19,6 +19,7 @@ from mockraft.conformance.target import Target, look_up
 from mockraft.conformance.world import World
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaController, random_uuid
+from mockraft.releases import Release, release
 
 TOKEN_KEY = "a secret of these tests"
 SEED = 1
@@ -46,8 +47,16 @@ def run_on_kafka(
         controller.kill()
 
 
+def _known(version: str) -> Release | None:
+    """Return the release of a version, None for one that mockraft does not know."""
+    try:
+        return release(version)
+    except ValueError:
+        return None
+
+
 async def _run(controller: KafkaController, observe: bool) -> Run:
-    target = await look_up(controller.bootstrap, controller.cluster_id)
+    target = await look_up(controller.bootstrap, controller.cluster_id, _known(controller.version))
     found = await run(target, seed=SEED)
     if observe:
         verdicts = {verdict.name: verdict for verdict in found.verdicts}

@@ -39,7 +39,7 @@ CONTROLLER_ENDPOINTS = 2
 """The endpoint type with which DescribeCluster asks for controllers (KIP-919)."""
 
 HEADER_TAGS_MAX = 1_000
-"""Maximum number of tagged fields in a request header; Kafka defines none."""
+"""Maximum number of tagged fields in a request header; Kafka reads 10,000 since 4.2.2 and 4.4, any number before."""
 
 _LENGTH = Struct(">i")
 _ROUTE = Struct(">hh")
@@ -138,6 +138,13 @@ OUTER_SHARE: Final = 4
 """The outer arrays of a request may have a fourth of its elements: each has an answer of its own, as topics have."""
 
 
+ARRAY_LENGTH_MAX: Final = 1_000_000
+"""Elements of one array that Kafka's readers accept since 4.2.2 and 4.4.0 (MessageUtil.MAX_ARRAY_LENGTH)."""
+
+TAGGED_FIELD_COUNT_MAX: Final = 10_000
+"""Tagged fields of one struct that they accept (MessageUtil.MAX_TAGGED_FIELD_COUNT)."""
+
+
 class TooManyElementsError(WireError):
     """A request has more elements than the server allows."""
 
@@ -148,17 +155,21 @@ class ElementBudget:
     """The number of elements that the reader of one message may still make, counted before they are made.
 
     Elements are those of arrays at any depth and unknown tagged fields. The smallest take one byte and become objects
-    of a hundred, so that without a limit a request of 8 MiB would take a second and a gigabyte to read.
+    of a hundred, so that without a limit a request of 8 MiB would take a second and a gigabyte to read. With
+    `is_bounded` each array and each struct's tagged fields have Kafka's limits, too (MessageUtil).
     """
 
-    __slots__ = ("_elements_max", "_left")
+    __slots__ = ("_elements_max", "_is_bounded", "_left")
 
-    def __init__(self, elements_max: int) -> None:
+    def __init__(self, elements_max: int, *, is_bounded: bool = False) -> None:
         self._elements_max = elements_max
+        self._is_bounded = is_bounded
         self._left = elements_max
 
-    def spend(self, count: int) -> None:
+    def spend(self, count: int, are_tags: bool = False) -> None:
         """Take `count` elements. Raises WireError if fewer are left; then `is_exceeded` is True."""
+        if self._is_bounded and count > (TAGGED_FIELD_COUNT_MAX if are_tags else ARRAY_LENGTH_MAX):
+            raise WireError(f"{count} {'tagged fields' if are_tags else 'elements'}: Kafka reads fewer")
         self._left -= count
         if self._left < 0:
             raise WireError(f"more than {self._elements_max} elements")
@@ -213,17 +224,18 @@ def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
     return Request(api_key, api_version, header.correlation_id, header.client_id, frame, body_offset)
 
 
-def read_request_body(request: Request, request_class: type[M], elements_max: int) -> M:
+def read_request_body(request: Request, request_class: type[M], elements_max: int, *, is_bounded: bool = False) -> M:
     """Read the body of a request that has at most so many elements, a quarter of them in its outer arrays.
 
-    Raises TooManyElementsError for more, before they are made but for those of outer arrays beyond their quarter, and
-    WireError for malformed bytes.
+    `is_bounded` is as in ElementBudget. Raises TooManyElementsError for more, before they are made but for those of
+    outer arrays beyond their quarter, and WireError for malformed bytes.
     """
     frame, version, offset = request.frame, request.api_version, request.body_offset
     outer_max = -(-elements_max // OUTER_SHARE)
-    if len(frame) <= outer_max:  # an element takes at least one byte
+    counted_from = min(outer_max, TAGGED_FIELD_COUNT_MAX) if is_bounded else outer_max
+    if len(frame) <= counted_from:  # an element takes at least one byte
         return request_class.read_from(frame, version, offset)[0]
-    budget = ElementBudget(elements_max)
+    budget = ElementBudget(elements_max, is_bounded=is_bounded)
     about = f"{request_class.__name__} of client {request.client_id!r} has more than"
     try:
         body = request_class.read_from(frame, version, offset, budget.spend)[0]

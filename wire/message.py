@@ -118,12 +118,12 @@ class Message(Struct):
 
         @classmethod
         def read_from(
-            cls, data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None
+            cls, data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None
         ) -> tuple[Self, int]:
             """Read the message that starts at `offset`; return it and the offset after it. Raises WireError.
 
-            `spend`, if given, is called with the length of every array and tag section before its elements are made,
-            and may raise a WireError: see `ElementBudget`.
+            `spend`, if given, is called with the length of every array, and with that of every tag section and True,
+            before elements are made, and may raise a WireError: see `ElementBudget`.
             """
 
         def write(self, version: int) -> bytes:

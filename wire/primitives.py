@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Unpack = Callable[[bytes, int], tuple[Any, ...]]
     Pack = Callable[..., bytes]
-    Spend = Callable[[int], None]
+    Spend = Callable[..., None]
 
 UNSET: Any = ()
 """The default of constructor parameters whose field starts as a fresh list or struct."""
@@ -264,7 +264,7 @@ def read_tags(d: bytes, o: int, t: int, s: Spend | None = None) -> tuple[Sequenc
     if t > 127:
         t, o = tag_count(d, o, t)
     if s:
-        s(t)
+        s(t, True)
     found: list[tuple[int, bytes]] = []
     for _ in range(t):
         tag, size, o = tag_header(d, o)

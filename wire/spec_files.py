@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import pkgutil
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -77,11 +78,14 @@ def shipped_versions() -> list[str]:
     return versions(_root())
 
 
-def table(version: str, file: str) -> Any:
-    """Return the content of a JSON file of a supported release: `configs.json`."""
-    data = pkgutil.get_data(schemas_json.__name__, f"{version}/{file}")
-    assert data is not None, "every loader of modules can read a package's files"
-    return json.loads(data)
+def table(holders: Sequence[str], file: str) -> Any:
+    """Return the content of a JSON file, `configs.json`, of the first of these releases that has it."""
+    for version in holders:
+        with suppress(FileNotFoundError):
+            data = pkgutil.get_data(schemas_json.__name__, f"{version}/{file}")
+            assert data is not None, "every loader of modules can read a package's files"
+            return json.loads(data)
+    raise FileNotFoundError(f"no {file} in {', '.join(holders)}")
 
 
 def _root() -> Traversable:

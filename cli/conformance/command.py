@@ -29,6 +29,7 @@ from mockraft.releases import NEWEST, SUPPORTED, release
 
 if TYPE_CHECKING:
     from mockraft.conformance.case import Case
+    from mockraft.releases import Release
 
 ABOUT = """Run the conformance cases against any KRaft controller and report its differences from Kafka.
 
@@ -42,6 +43,7 @@ run it against a cluster that you need: it registers brokers, creates topics and
   mockraft conformance --bootstrap kafka:9093 --json kafka.json
   mockraft conformance --bootstrap mine:9093 --against kafka.json --html report.html
   mockraft conformance --bootstrap mine:9093 --against kafka-3.9.2
+  mockraft conformance --bootstrap mine:9093 --release 4.2.1
   mockraft conformance --bootstrap mine:9093 --level core --summary conformance.md
 
 Levels, each with the cases of those before it:
@@ -66,6 +68,12 @@ class Options:
 
     bootstrap: str | None = option(None, help="host:port of the CONTROLLER listener; several separated by commas.")
     cluster_id: str | None = option(None, help="The cluster's id. Default: the controller's.")
+    release: str | None = option(
+        None,
+        metavar="X",
+        help="The controller's Kafka release, as in 4.2.1. Default: the newest patch release of the line that has its "
+        "newest metadata.version.",
+    )
     level: Literal["core", "full", "quorum"] = option("quorum", help="Only the cases of this level; see above.")
     area: list[str] | None = option(None, help="Only this area; may be repeated. --list has them.")
     only: list[str] | None = option(None, help="Only cases whose name has this text; may be repeated.")
@@ -113,11 +121,13 @@ def conformance(options: Options) -> None:
         return
     if options.bootstrap is None:
         raise OptionError("say which controller: --bootstrap host:port", "--bootstrap")
+    with blaming("--release"):
+        stated = release(options.release) if options.release else None
     other = _kept(options.against)
     ask = partial(_run, screen, cases, options)
     try:
         with blaming("--bootstrap"):
-            found = asyncio.run(ask(options.bootstrap, options.cluster_id))
+            found = asyncio.run(ask(options.bootstrap, options.cluster_id, stated))
             if options.against is not None and other is None:
                 other = asyncio.run(ask(options.against, None))
     except CannotConnectError as error:
@@ -220,10 +230,17 @@ def _write(found: Run, other: Run | None, options: Options) -> None:
         end("conformance", error, ExitCode.USAGE)
 
 
-async def _run(screen: Screen, cases: list[Case], options: Options, bootstrap: str, cluster_id: str | None) -> Run:
+async def _run(
+    screen: Screen,
+    cases: list[Case],
+    options: Options,
+    bootstrap: str,
+    cluster_id: str | None,
+    stated: Release | None = None,
+) -> Run:
     with screen.progress(len(cases)) as on_verdict:
         return await run(
-            await look_up(bootstrap, cluster_id),
+            await look_up(bootstrap, cluster_id, stated),
             cases=cases,
             parallel=options.parallel,
             seed=options.seed,

@@ -113,7 +113,7 @@ async def _serve(
         await quorum.until_it_commits(running)
         newest = max((each.controller for each in nodes.values()), key=lambda each: each.epoch)
         level = newest.image.features.get(METADATA_VERSION)
-        release.log_lower_level(level, config)
+        release.log_oddities(level, config)
         print(
             f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "
             f"node_id={','.join(map(str, nodes))} admin={admin_url} "

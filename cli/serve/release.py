@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import OPTIONS
 from mockraft.kafka_api.options import blaming
-from mockraft.releases import SUPPORTED, metadata_version, release
+from mockraft.releases import NEWEST, PREVIEW, SUPPORTED, metadata_version, release
 from mockraft.server import server_properties
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.image.settings import METADATA_VERSION_MIN
@@ -69,8 +69,12 @@ def _properties(options: dict[str, Any], chosen: Release) -> tuple[dict[str, Any
     return own, others
 
 
-def log_lower_level(level: int | None, config: ControllerConfig) -> None:
-    """Log that a log has the metadata.version of an older release, and not the one that a new log would begin with."""
+def log_oddities(level: int | None, config: ControllerConfig) -> None:
+    """Log that the release is a preview, and that a log has the metadata.version of an older release."""
+    if release(config.release).kafka_version == PREVIEW:
+        _log.warning(
+            "Kafka %s is not released: this is Kafka %s with the rules that are known to change", config.release, NEWEST
+        )
     if level is None or not METADATA_VERSION_MIN <= level < config.metadata_version:
         return
 

@@ -1,4 +1,4 @@
-"""DescribeCluster, UnregisterBroker and ControllerRegistration."""
+"""DescribeCluster, UnregisterBroker, ControllerRegistration and UnregisterController."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ UNREGISTERED = "ReplicationControlManager.handleBrokerUnregistered"
 DESCRIBE = "KIP-919, ControllerApis.handleDescribeCluster"
 BROKERS, CONTROLLERS = 1, 2
 LEVEL = 15
+UNREGISTRATION = "KIP-1312, QuorumController.unregisterController"
+UNREGISTRATION_LEVEL = 33
+UNKNOWN_CONTROLLER = 123456
 
 
 @case("a controller tells the cluster's controllers", DESCRIBE, since=LEVEL)
@@ -116,4 +119,43 @@ async def broker_that_was_unregistered_stays_replica_and_comes_back_as_one(world
     await world.unfence(again)
     await world.propose_isr(
         topic, [a, again], answer={"topics": [{"partitions": [{"errorCode": 0, "isr": [a.id, b.id]}]}]}
+    )
+
+
+@case("the active controller cannot be unregistered", UNREGISTRATION, Rank.SHOULD, since_release="4.4")
+async def active_controller_cannot_be_unregistered(world: World) -> None:
+    message = "Controller cannot unregister itself while it is active."
+    refused = {"errorCode": codes.INVALID_REQUEST, "errorMessage": message}
+    await world.send("UnregisterController", {"controllerId": world.target.leader_id}, answer=refused)
+    await world.wrote()
+
+
+@case(
+    "a controller that nobody registered cannot be unregistered",
+    UNREGISTRATION,
+    Rank.SHOULD,
+    since=UNREGISTRATION_LEVEL,
+)
+async def unknown_controller_cannot_be_unregistered(world: World) -> None:
+    for controller_id in (UNKNOWN_CONTROLLER, -1):
+        message = f"Controller ID {controller_id} is not currently registered."
+        refused = {"errorCode": codes.CONTROLLER_ID_NOT_REGISTERED, "errorMessage": message}
+        await world.send("UnregisterController", {"controllerId": controller_id}, answer=refused)
+    await world.wrote()
+
+
+@case(
+    "a controller is unregistered with one record",
+    UNREGISTRATION,
+    since=UNREGISTRATION_LEVEL,
+    disruptive=True,
+    alone=True,
+)
+async def controller_is_unregistered_with_one_record(world: World) -> None:
+    request = {"controllerId": UNKNOWN_CONTROLLER, "incarnationId": world.uuid(), "listeners": [], "features": []}
+    await world.send("ControllerRegistration", request, answer={"errorCode": 0})
+    await world.send("UnregisterController", {"controllerId": UNKNOWN_CONTROLLER}, answer={"errorCode": 0})
+    await world.wrote(
+        record("RegisterController", controllerId=UNKNOWN_CONTROLLER),
+        record("UnregisterController", controllerId=UNKNOWN_CONTROLLER),
     )

@@ -10,6 +10,7 @@ from mockraft.conformance.expectation import ANYTHING, InAnyOrder, Only, expect
 from mockraft.conformance.raw_bytes import CORRELATION_ID, Fate, answered, fate, framed, header, written
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
+from mockraft.releases import Behaviour
 from mockraft.wire import api_keys
 from mockraft.wire import error_codes as codes
 
@@ -154,3 +155,43 @@ async def sasl_is_refused_where_there_is_none(world: World) -> None:
         refused = {"errorCode": codes.ILLEGAL_SASL_STATE, "mechanisms": ANYTHING}
         await world.send("SaslHandshake", {"mechanism": "PLAIN"}, answer=refused, version=version)
     await world.send("SaslAuthenticate", {"authBytes": "AGEAYg=="}, answer={"errorCode": codes.ILLEGAL_SASL_STATE})
+
+
+def uvarint(number: int) -> bytes:
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + uvarint(rest) if rest else bytes([low])
+
+
+def reassignments(partitions: int) -> bytes:
+    """Encode ListPartitionReassignments 0 for so many partitions of one topic."""
+    topic = b"\2t" + uvarint(partitions + 1) + bytes(4 * partitions) + b"\0"
+    return framed(header(api_keys.LIST_PARTITION_REASSIGNMENTS, 0) + b"\0" + bytes(4) + b"\2" + topic + b"\0")
+
+
+def tagged(fields: int) -> bytes:
+    """Encode ApiVersions 3 with so many unknown tagged fields."""
+    unknown = b"".join(uvarint(100 + each) + b"\0" for each in range(fields))
+    return framed(header(api_keys.API_VERSIONS, 3) + b"\0" + b"\2a\2b" + uvarint(fields) + unknown)
+
+
+OVER: list[tuple[str, bytes]] = [
+    ("an array of more than a million elements", reassignments(1_000_001)),
+    ("more than 10,000 tagged fields", tagged(10_001)),
+]
+
+
+@cases("a request with {} closes the connection", "MessageUtil", OVER, has=Behaviour.READERS_ARE_BOUNDED)
+async def request_over_the_limits_of_readers_closes_connection(world: World, sent: bytes) -> None:
+    closed()(await fate(world.target, sent))
+
+
+@case("10,000 tagged fields are read", "MessageUtil", Rank.QUIRK)
+async def ten_thousand_tagged_fields_are_read(world: World) -> None:
+    found = await fate(world.target, tagged(10_000))
+    expect("whether the connection lives", True, found.is_open)
+
+
+@case("10,001 tagged fields are read, too", "ApiVersionsRequestData", Rank.QUIRK, lacks=Behaviour.READERS_ARE_BOUNDED)
+async def more_tagged_fields_are_read(world: World) -> None:
+    found = await fate(world.target, tagged(10_001))
+    expect("whether the connection lives", True, found.is_open)

@@ -10,6 +10,7 @@ from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, either,
 from mockraft.conformance.log import METADATA_TOPIC_ID
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 from mockraft.wire.topic_names import CLUSTER_METADATA
 
@@ -161,10 +162,13 @@ SNAPSHOTS: list[tuple[str, Tree, int, str]] = [
 
 @cases("a snapshot {} is not sent", f"{SNAPSHOT_TEST}.testFetchSnapshotRequest{{3}}", SNAPSHOTS, Rank.SHOULD)
 async def unavailable_snapshot_is_not_sent(world: World, fields: Tree, code: int, _test: str) -> None:
+    await fetch_snapshot(world, answer=meant_for_partition(code), **fields)
+
+
+def meant_for_partition(code: int) -> object:
+    """Return the error of a partition, or what comes instead: Kafka cannot write it, as the records are null."""
     meant = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code}]}]}
-    # Kafka cannot write what it means to say: the records are null.
-    unknown = {"errorCode": codes.UNKNOWN_SERVER_ERROR, "topics": []}
-    await fetch_snapshot(world, answer=either(meant, unknown), **fields)
+    return either(meant, {"errorCode": codes.UNKNOWN_SERVER_ERROR, "topics": []})
 
 
 @case("a snapshot of another cluster is refused", f"{SNAPSHOT_TEST}.testFetchSnapshotRequestClusterIdValidation")
@@ -176,14 +180,45 @@ async def snapshot_of_another_cluster_is_refused(world: World) -> None:
         await world.send("FetchSnapshot", {"clusterId": cluster_id, "topics": topics}, answer=answer)
 
 
+SEVERAL: list[tuple[str, list[tuple[str, list[int]]]]] = [
+    ("several partitions", [(CLUSTER_METADATA, [0, 1])]),
+    ("several topics", [(CLUSTER_METADATA, [0]), ("another", [0])]),
+]
+
+
+@cases(
+    "a snapshot request for {} is refused",
+    "KafkaRaftClient.handleFetchSnapshotRequest",
+    [*SEVERAL, ("several partitions of several topics", [(CLUSTER_METADATA, [0, 1]), ("another", [0, 1])])],
+    Rank.SHOULD,
+    has=Behaviour.SNAPSHOTS_ARE_FETCHED_SINGLY,
+)
+async def snapshots_of_several_are_refused(world: World, asked: list[tuple[str, list[int]]]) -> None:
+    await fetch_snapshots(world, asked, answer={"errorCode": codes.INVALID_REQUEST, "topics": []})
+
+
 @case(
-    "snapshots of several partitions of several topics are refused",
+    "a snapshot request for several partitions of several topics is refused, too",
     "KafkaRaftClient.handleFetchSnapshotRequest",
     Rank.SHOULD,
+    lacks=Behaviour.SNAPSHOTS_ARE_FETCHED_SINGLY,
 )
 async def snapshots_of_several_partitions_of_several_topics_are_refused(world: World) -> None:
-    topics = [
-        {"name": name, "partitions": [{"partition": 0}, {"partition": 1}]} for name in (CLUSTER_METADATA, "another")
-    ]
-    answer = {"errorCode": codes.INVALID_REQUEST, "topics": []}
+    asked = [(CLUSTER_METADATA, [0, 1]), ("another", [0, 1])]
+    await fetch_snapshots(world, asked, answer={"errorCode": codes.INVALID_REQUEST, "topics": []})
+
+
+@cases(
+    "a snapshot request for {} is answered for the metadata log",
+    "KafkaRaftClient.handleFetchSnapshotRequest",
+    SEVERAL,
+    Rank.QUIRK,
+    lacks=Behaviour.SNAPSHOTS_ARE_FETCHED_SINGLY,
+)
+async def one_snapshot_of_several_is_found(world: World, asked: list[tuple[str, list[int]]]) -> None:
+    await fetch_snapshots(world, asked, answer=meant_for_partition(codes.FENCED_LEADER_EPOCH))
+
+
+async def fetch_snapshots(world: World, asked: list[tuple[str, list[int]]], *, answer: object) -> None:
+    topics = [{"name": name, "partitions": [{"partition": each} for each in indexes]} for name, indexes in asked]
     await world.send("FetchSnapshot", {"topics": topics}, answer=answer)

@@ -6,6 +6,7 @@ from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import ANYTHING, MISSING, NOT_EMPTY, above, expect, like
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
+from mockraft.releases import Behaviour
 from mockraft.wire import error_codes as codes
 from mockraft.wire.topic_names import CLUSTER_METADATA
 
@@ -192,8 +193,28 @@ REFUSED_UPDATES: list[tuple[str, Tree, int]] = [
     ("without a directory", {"voterDirectoryId": NO_ID}, codes.INVALID_REQUEST),
     ("without the controllers' listener", {"listeners": []}, codes.INVALID_REQUEST),
     ("with no level of kraft.version", {"kRaftVersionFeature": {"minSupportedVersion": 1}}, codes.INVALID_REQUEST),
-    ("that is none", {}, codes.VOTER_NOT_FOUND),
 ]
+NOWHERE = {"host": "localhost", "port": 1}
+
+
+@case(
+    "a voter that does not answer is not updated",
+    "UpdateVoterHandler.handleApiVersionsResponse",
+    Rank.SHOULD,
+    has=Behaviour.UPDATED_VOTERS_ARE_ASKED,
+)
+async def unreachable_voter_is_not_updated(world: World) -> None:
+    await invalid_voter_is_not_updated(world, {}, codes.REQUEST_TIMED_OUT)
+
+
+@case(
+    "a voter that is none is not updated",
+    "KafkaRaftClient.handleUpdateVoterRequest",
+    Rank.SHOULD,
+    lacks=Behaviour.UPDATED_VOTERS_ARE_ASKED,
+)
+async def unknown_voter_is_not_updated(world: World) -> None:
+    await invalid_voter_is_not_updated(world, {}, codes.VOTER_NOT_FOUND)
 
 
 @cases("a voter {} is not updated", "KafkaRaftClient.handleUpdateVoterRequest", REFUSED_UPDATES, Rank.SHOULD)
@@ -205,7 +226,7 @@ async def invalid_voter_is_not_updated(world: World, fields: Tree, code: int) ->
         "currentLeaderEpoch": epoch,
         "voterId": UNKNOWN_ID,
         "voterDirectoryId": world.uuid(),
-        "listeners": [{"name": response["nodes"][0]["listeners"][0]["name"], "host": "localhost", "port": 9093}],
+        "listeners": [{"name": response["nodes"][0]["listeners"][0]["name"], **NOWHERE}],
         "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
         **fields,
     }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.kafka_api.api import Client, Parked
 from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.server.apis.api import AnyApi, Api, RequestContext, Result, answer
+from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import api_keys, error_codes, messages
@@ -47,7 +48,7 @@ def handle(
     if api is None or not api.forwardable:
         name = api_keys.name(carried.api_key)
         raise ApiError(error_codes.INVALID_REQUEST, f"API {name} is not enabled or is not eligible for forwarding")
-    body = _carried_body(api, carried, api.elements_max(controller.config))
+    body = _carried_body(api, carried, controller.config)
     client = Client(
         ctx.connection_id,
         client_address,
@@ -106,11 +107,12 @@ def _carried_header(data: bytes, lookup: MessageLookup) -> Request:
         ) from wrong
 
 
-def _carried_body(api: AnyApi, carried: Request, elements_max: int) -> Message:
+def _carried_body(api: AnyApi, carried: Request, config: ControllerConfig) -> Message:
     try:
         if not api.min_version <= carried.api_version <= api.max_version:
             raise WireError(f"{api_keys.name(carried.api_key)} version {carried.api_version} is not supported")
-        body: Message = read_request_body(carried, api.request, elements_max)
+        most = api.elements_max(config)
+        body: Message = read_request_body(carried, api.request, most, is_bounded=config.is_bounded)
         if api.validate is not None:
             api.validate(body)
         return body

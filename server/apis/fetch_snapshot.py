@@ -5,6 +5,7 @@ such a response (its records are null) and sends UNKNOWN_SERVER_ERROR instead; h
 """
 
 from mockraft.kafka_api.authorization.acl_types import AclOperation
+from mockraft.releases import Behaviour
 from mockraft.server.apis import refusals
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
@@ -33,16 +34,28 @@ def handle(request: FetchSnapshotRequest, ctx: RequestContext, controller: Contr
     """Return up to maxBytes of a snapshot from a position on, not aligned to batches."""
     if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
         raise refusals.other_cluster(controller, request.cluster_id, request.replica_id, refusals.FETCH, ctx.now_ms)
-    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+    if not _is_readable(request, controller):
         raise ApiError(error_codes.INVALID_REQUEST)
-    topic = request.topics[0]
-    partition = topic.partitions[0]
-    if topic.name != CLUSTER_METADATA or partition.partition != PARTITION:
-        unknown = PartitionSnapshot(index=partition.partition, error_code=error_codes.UNKNOWN_TOPIC_OR_PARTITION)
-        return _response(topic.name, unknown, ctx, controller)
+    asked = [each for topic in request.topics if topic.name == CLUSTER_METADATA for each in topic.partitions]
+    partition = next((each for each in asked if each.partition == PARTITION), None)
+    if partition is None:
+        index = request.topics[0].partitions[0].partition
+        unknown = PartitionSnapshot(index=index, error_code=error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+        return _response(request.topics[0].name, unknown, ctx, controller)
     answer = _read(request, partition, controller, ctx.now_ms)
     answer.current_leader = leader_and_epoch(LeaderIdAndEpoch, controller.raft)
     return _response(CLUSTER_METADATA, answer, ctx, controller)
+
+
+def _is_readable(request: FetchSnapshotRequest, controller: Controller) -> bool:
+    """Return True for one partition of one topic; before 4.2.2 and 4.4, also for one topic or one first partition.
+
+    Without a first partition Kafka's process ends before 4.2.2 and 4.4; here the request is refused.
+    """
+    partitions = len(request.topics[0].partitions) if request.topics else 0
+    if controller.has(Behaviour.SNAPSHOTS_ARE_FETCHED_SINGLY):
+        return len(request.topics) == partitions == 1
+    return partitions == 1 or (partitions > 1 and len(request.topics) == 1)
 
 
 def _read(

@@ -58,7 +58,7 @@ class Following:
 
 @dataclass(slots=True)
 class VoterChange:
-    """A change in progress: voter `key` is `doing`, "added" or "removed".
+    """A change in progress: voter `key` is `doing`, "added", "removed" or "updated" (since 4.5, `kraft_versions`).
 
     `result` is the outcome for its request: error code and message.
     `last_offset` is that of its VotersRecord, -1 before it is written: the new voter's versions are being requested.
@@ -69,6 +69,7 @@ class VoterChange:
     deadline_ms: int
     endpoints: tuple[VoterEndpoint, ...] = ()
     ack_when_committed: bool = True
+    kraft_versions: tuple[int, int] = (0, 0)
     last_offset: int = -1
     result: tuple[int, str | None] | None = None
 

@@ -13,7 +13,7 @@ from mockraft.kafka_api.api import NEVER_MS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
-from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterEndpoint, VoterSet
+from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterEndpoint, VoterNode, VoterSet
 from mockraft.server.raft import answers, messages, voter_changes
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
@@ -146,11 +146,20 @@ class Raft(QuorumState):
     ) -> VoterChange:
         """Begin to add a voter by a request for its versions. ApiError if that is not possible now."""
         change = voter_changes.begin_addition(self, key, endpoints, ack_when_committed, now_ms)
-        endpoint = next(found for found in endpoints if found.name == self.config.controller_listener_name)
-        target = Target(key.id, endpoint.host, endpoint.port)
+        self._request_versions(change, now_ms)
+        return change
+
+    def update_voter(self, node: VoterNode, now_ms: int) -> VoterChange:
+        """Begin to update a voter by a request for its versions. ApiError if that is not possible now."""
+        change = voter_changes.begin_update(self, node, now_ms)
+        self._request_versions(change, now_ms)
+        return change
+
+    def _request_versions(self, change: VoterChange, now_ms: int) -> None:
+        endpoint = next(found for found in change.endpoints if found.name == self.config.controller_listener_name)
+        target = Target(change.key.id, endpoint.host, endpoint.port)
         request = ApiVersionsRequest(client_software_name="mockraft", client_software_version="1")
         self._send(target, request, _versions_received, now_ms)
-        return change
 
     def poll(self, now_ms: int) -> list[Outgoing]:
         """Do what is due and return the requests to send; one at a time is in flight to each node."""

@@ -24,6 +24,8 @@ from mockraft.server.raft.quorum_state import QuorumState, VoterChange
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 
+UPDATED = "updated"
+
 _LOGGER = logging.getLogger("mockraft.raft")
 
 
@@ -63,6 +65,8 @@ def versions_received(quorum: QuorumState, voter_id: int, response: ApiVersionsR
     change = quorum.voter_change
     if quorum.leading is None or change is None or change.key.id != voter_id:
         return True
+    if change.doing == UPDATED:
+        return _answer_of_updated(quorum, change, response, now_ms)
     code = error_codes.BROKER_NOT_AVAILABLE if response is None else response.error_code
     if response is None or code != error_codes.NONE:
         message = f"Aborted add voter operation for since API_VERSIONS returned an error {error_codes.name(code)}"
@@ -92,6 +96,27 @@ def versions_received(quorum: QuorumState, voter_id: int, response: ApiVersionsR
     return True
 
 
+def _answer_of_updated(
+    quorum: QuorumState, change: VoterChange, response: ApiVersionsResponse | None, now_ms: int
+) -> bool:
+    """Store the update of a voter that can be reached and reports the same versions as its request."""
+    if response is None or response.error_code != error_codes.NONE:
+        change.finish(quorum, error_codes.REQUEST_TIMED_OUT, None)
+        return False
+    found = next((feature for feature in response.supported_features if feature.name == KRAFT_VERSION), None)
+    if found is None or (found.min_version, found.max_version) != change.kraft_versions:
+        change.finish(quorum, error_codes.INVALID_REQUEST, None)
+        return True
+    code = _store(quorum, VoterNode(change.key, change.endpoints, *change.kraft_versions), change, now_ms)
+    if code != error_codes.NONE or change.last_offset < 0:
+        change.finish(quorum, code, None)
+    else:
+        change.result = (code, None)
+        quorum.changed()
+        change.committed(quorum)  # the only voter commits while it appends
+    return True
+
+
 def remove(quorum: QuorumState, key: ReplicaKey, now_ms: int) -> VoterChange:
     """Remove a voter. ApiError if that is not possible now, or if it is not a voter or the last one."""
     voters = _voters_to_change(quorum, "removing", now_ms)
@@ -106,16 +131,42 @@ def remove(quorum: QuorumState, key: ReplicaKey, now_ms: int) -> VoterChange:
     return change
 
 
+def begin_update(quorum: QuorumState, node: VoterNode, now_ms: int) -> VoterChange:
+    """Begin to update a voter; its versions are requested next. ApiError if that is not possible now."""
+    refused = _refused_update(quorum, now_ms)
+    if refused == error_codes.NONE and not quorum.requests.is_ready(node.key.id, now_ms):
+        refused = error_codes.REQUEST_TIMED_OUT
+    if refused != error_codes.NONE:
+        raise ApiError(refused)
+    versions = (node.kraft_version_min, node.kraft_version_max)
+    change = VoterChange(UPDATED, node.key, _deadline_ms(quorum, now_ms), node.endpoints, kraft_versions=versions)
+    quorum.voter_change = change
+    quorum.wake()
+    return change
+
+
 def update(quorum: QuorumState, node: VoterNode, now_ms: int) -> int:
     """Update a voter's endpoints and versions; return the error code."""
-    leading, log = quorum.leading, quorum.log
-    if leading is None:
+    log = quorum.log
+    refused = _refused_update(quorum, now_ms)
+    if refused == error_codes.NONE and log.kraft_version != 0 and log.voters_offset >= log.high_watermark:
+        refused = error_codes.REQUEST_TIMED_OUT
+    return refused or _store(quorum, node, None, now_ms)
+
+
+def _refused_update(quorum: QuorumState, now_ms: int) -> int:
+    """Return the error code if no voter can be updated now."""
+    if quorum.leading is None:
         return error_codes.NOT_LEADER_OR_FOLLOWER
     expire(quorum, now_ms)
+    is_busy = quorum.voter_change is not None or not quorum.leading.established
+    return error_codes.REQUEST_TIMED_OUT if is_busy else error_codes.NONE
+
+
+def _store(quorum: QuorumState, node: VoterNode, change: VoterChange | None, now_ms: int) -> int:
+    leading, log = quorum.leading, quorum.log
+    assert leading is not None
     in_memory = log.kraft_version == 0
-    uncommitted = not in_memory and log.voters_offset >= log.high_watermark
-    if quorum.voter_change is not None or not leading.established or uncommitted:
-        return error_codes.REQUEST_TIMED_OUT
     if not node.kraft_version_min <= log.kraft_version <= node.kraft_version_max:
         return error_codes.INVALID_REQUEST
     voters = leading.volatile_voters if in_memory else log.voters
@@ -125,7 +176,7 @@ def update(quorum: QuorumState, node: VoterNode, now_ms: int) -> int:
     if in_memory:
         leading.volatile_voters = updated
     else:
-        _append(quorum, updated, None, now_ms)
+        _append(quorum, updated, change, now_ms)
     leading.contacted(node.key, now_ms)
     return error_codes.NONE
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.codegen.spec_changes import compare
 from mockraft.releases import SUPPORTED, release
 from mockraft.releases.changes import NONE
 
-from tools.compare_releases import compare, find_release
+from tools.compare_releases import find_release
 
 from ..rows import each_row
 

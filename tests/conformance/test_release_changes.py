@@ -10,7 +10,7 @@ import pytest
 from mockraft.conformance.observed import observed, variants
 from mockraft.conformance.release_changes import KINDS, changes
 from mockraft.conformance.verdicts import Outcome, Run, Verdict
-from mockraft.releases import SUPPORTED, Behaviour, release
+from mockraft.releases import PREVIEW, SUPPORTED, Behaviour, release
 from mockraft.releases.changes import Change
 
 from tools.pages.marked_text import marked
@@ -41,8 +41,17 @@ def kind_of(kind: str, old: str, new: str) -> list[Change]:
 
 
 def test_every_rule_is_a_change_between_neighbours() -> None:
-    found = [each.what for old, new in pairwise(SUPPORTED) for each in kind_of("rule", old, new)]
-    assert sorted(found) == sorted(each.rule for each in Behaviour if each.row.since or each.row.until)
+    neighbours = pairwise((*SUPPORTED, PREVIEW))
+    found = [each.what for old, new in neighbours for each in kind_of("rule", old, new)]
+    backported = [each.rule for each in Behaviour if each.row.backports]
+    lost = [f"not in Kafka 4.3: {rule}" for rule in backported]
+    rules = [each.rule for each in Behaviour if each.row.since or each.row.until]
+    assert sorted(found) == sorted([*rules, *backported, *lost])
+
+
+def test_a_patch_release_has_changes_of_its_own() -> None:
+    found = changes(release("4.2.1"), release("4.2.2"))
+    assert {(each.kind, each.since) for each in found} == {("rule", "4.2.2 and 4.4"), ("config", "default 2147483639")}
 
 
 def test_both_answers_of_a_request_are_observed() -> None:

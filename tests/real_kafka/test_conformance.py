@@ -17,6 +17,7 @@ from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.verdicts import partings
 from mockraft.kafka.jars import KAFKA_VERSION
 from mockraft.kafka.processes import KafkaBroker
+from mockraft.kafka.release_tables import sync
 from mockraft.kafka.tools import java_command
 from mockraft.releases import NEWEST, SUPPORTED
 
@@ -24,7 +25,6 @@ from tools.on_kafka import TOKEN_KEY, run_on_kafka
 from tools.pages.conformance_table import LEVELS, NEWEST_LEVEL, as_markdown, runs_on_kafka, runs_on_mockraft
 from tools.pages.marked_text import marked
 from tools.sync.__main__ import main
-from tools.sync.kafka_release import sync
 
 from ..budgets import SOAKS, soak
 from .running import running

@@ -1,7 +1,7 @@
 """Releases as values: their names, tables and specs."""
 
 import pytest
-from mockraft.releases import DEFAULT, NEWEST, SUPPORTED, Release, release
+from mockraft.releases import DEFAULT, NEWEST, SUPPORTED, Behaviour, Release, release
 from mockraft.wire.spec_files import read, sort_key
 
 from ..rows import each_row
@@ -10,13 +10,30 @@ EACH = [release(version) for version in SUPPORTED]
 SINCE_4_3 = {"UnregisterControllerRequest", "UnregisterControllerResponse"}
 
 
-@each_row("text", ["3.9", "3.9.0", "3.9.2", "v3.9"])
+@each_row("text", ["3.9", "3.9.2", "3.9.7", "v3.9", "3.9.2-rc1"])
 def test_is_found_by_every_form_of_its_version(text: str) -> None:
     assert release(text) is release("3.9")
     assert (release(text).name, release(text).kafka_version) == ("3.9", "3.9.2")
 
 
-@each_row("text", ["3.6", "4.5", "", "latest", "39"])
+def test_older_patch_releases_have_their_own_rules_and_tables() -> None:
+    older = release("v4.2.0")
+    assert (older.name, older.line, older.kafka_version) == ("4.2.0", "4.2", "4.2.0")
+    assert release("4.2").has(Behaviour.READERS_ARE_BOUNDED)
+    assert not older.has(Behaviour.READERS_ARE_BOUNDED)
+    keys = [{row["name"] for row in of.config_tables["topic"]} for of in (older, release("4.2"))]
+    assert keys[1] - keys[0] == {"max.decompressed.message.bytes"}
+    assert older.api_versions == release("4.2").api_versions
+
+
+def test_preview_has_the_tables_of_the_newest_release() -> None:
+    preview, newest = release("4.5"), release(NEWEST)
+    assert (preview.name, preview.specs, preview.config_tables) == ("4.5", newest.specs, newest.config_tables)
+    rules = {each for each in Behaviour if preview.has(each) and not newest.has(each)}
+    assert rules == {Behaviour.VOTERS_STAY_REGISTERED, Behaviour.UPDATED_VOTERS_ARE_ASKED}
+
+
+@each_row("text", ["3.6", "4.6", "", "latest", "39", "4.2.x", "4.2."])
 def test_unknown_release_names_the_supported_ones(text: str) -> None:
     with pytest.raises(ValueError, match=r"3\.7, 3\.8, 3\.9, 4\.0, 4\.1, 4\.2, 4\.3, 4\.4"):
         release(text)

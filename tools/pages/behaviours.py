@@ -43,7 +43,7 @@ def _proposals() -> Iterator[str]:
 
 def _when(row: Row) -> str:
     """Return the condition by release or level in words."""
-    parts = [f"since {row.since}"] if row.since else []
+    parts = [f"since {' and '.join((*row.backports, row.since))}"] if row.since else []
     parts += [f"before {row.until}"] if row.until else []
     if row.levels is not None:
         feature, low, high = row.levels

@@ -8,7 +8,7 @@ from itertools import pairwise
 from mockraft.conformance.observed import Observed, cut, named, observed
 from mockraft.conformance.release_changes import changes
 from mockraft.releases import SUPPORTED, release
-from mockraft.releases.changes import RULE, TITLES, Change
+from mockraft.releases.changes import as_tables
 
 
 def as_markdown() -> str:
@@ -19,21 +19,6 @@ def as_markdown() -> str:
         parts.append(as_tables(changes(old, new), old.name, new.name))
         parts.append(_rows(observed(old, new), old.name, new.name))
     return "\n".join(part for part in parts if part)
-
-
-def as_tables(found: Sequence[Change], old: str, new: str) -> str:
-    """Return a list of the rules, and a table for each other kind of change, with the releases above its columns."""
-    parts = []
-    for kind, title in TITLES.items():
-        of_kind = [each for each in found if each.kind == kind]
-        if kind == RULE:
-            lines = [f"{title}:\n", *(f"- {each.what}" for each in of_kind)]
-        else:
-            rows = [f"| {each.what} | {each.before} | {each.since} |" for each in of_kind]
-            lines = [f"| {title} | {old} | {new} |", "| --- | --- | --- |", *rows]
-        if of_kind:
-            parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
 
 
 def _rows(found: Sequence[Observed], old: str, new: str) -> str:

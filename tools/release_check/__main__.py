@@ -1,4 +1,7 @@
-"""`make release-check X=4.5.0-rc0`: what a Kafka release changes, and what of mockraft fails with it."""
+"""`make release-check X=4.5.0`: what of mockraft fails with a Kafka release.
+
+What the release changes is printed by `mockraft release-check`, which the target runs first.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mockraft.kafka.jars import VERSION, KafkaUnavailableError
+from mockraft.kafka.jars_folder import link_into, version_of
 from mockraft.releases import NEWEST
 
-from .jars_folder import link_into, version_of
 from .report import NOT_ALL_RAN, as_markdown, exit_code, run_steps, summary
 from .steps import STEPS, fetch_jars
 from .subject import Subject

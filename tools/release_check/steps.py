@@ -1,21 +1,15 @@
-"""The steps of a release check: what the release changes, and what of mockraft fails with it."""
+"""The steps of a release check that need a clone: what of mockraft fails with the release."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 from confluent_kafka import KafkaException
 from mockraft.codegen.generate import generate_release
 from mockraft.kafka.jars import KafkaUnavailableError, jars_directory, java
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, random_uuid
-from mockraft.releases import NEWEST, Release, release
-from mockraft.releases.changes import TITLES
+from mockraft.kafka.release_tables import SyncError, sync
 
 from tests.clients import consume, create_topic, produce
-from tools.compare_releases import compare
-from tools.pages.release_changes import as_tables
-from tools.sync.kafka_release import SyncError, sync
 
 from .judged import judge_controller, judge_messages
 from .report import CheckStep, FailedError, Findings, block
@@ -43,16 +37,6 @@ def read_classes(subject: Subject) -> Findings:
     except SyncError as error:
         raise FailedError(Findings(str(error).partition("\n")[0], block(str(error)))) from error
     return Findings(f"{sum(1 for _ in folder.rglob('*.json'))} files of specs and facts")
-
-
-def compare_with_newest(subject: Subject) -> Findings:
-    """List the differences to the newest supported release; they are no failure."""
-    old, new = release(NEWEST), Release(subject.kafka_version, subject.schemas)
-    found = compare(old, new)
-    counts = Counter(each.kind for each in found)
-    kinds = ", ".join(f"{title} {counts[kind]}" for kind, title in TITLES.items() if counts[kind])
-    line = f"{len(found)} differences to {old.kafka_version}{f': {kinds}' if kinds else ''}"
-    return Findings(line, as_tables(found, old.kafka_version, new.kafka_version))
 
 
 def generate_code(subject: Subject) -> Findings:
@@ -99,7 +83,6 @@ def run_broker(subject: Subject) -> Findings:
 
 STEPS: tuple[CheckStep[Subject], ...] = (
     CheckStep("sync", "can its classes be read?", read_classes),
-    CheckStep("compare", "what has changed?", compare_with_newest, after=("sync",)),
     CheckStep("generate", "can its messages be generated?", generate_code, after=("sync",)),
     CheckStep("broker", "does its broker run on mockraft?", run_broker),
     CheckStep("oracle", "do its classes write the same bytes?", judge_messages, after=("generate",)),

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mockraft.kafka.release_tables import SyncError, sync
 from mockraft.releases import NEWEST
-
-from .kafka_release import SyncError, sync
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

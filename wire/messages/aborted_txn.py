@@ -57,7 +57,7 @@ class AbortedTxn(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AbortedTxn, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AbortedTxn, int]:
         try:
             found: tuple[AbortedTxn, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -57,7 +57,7 @@ class AddOffsetsToTxnResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddOffsetsToTxnResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AddOffsetsToTxnResponse, int]:
         try:
             found: tuple[AddOffsetsToTxnResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

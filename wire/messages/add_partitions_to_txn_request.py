@@ -139,7 +139,7 @@ class AddPartitionsToTxnRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddPartitionsToTxnRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AddPartitionsToTxnRequest, int]:
         try:
             found: tuple[AddPartitionsToTxnRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

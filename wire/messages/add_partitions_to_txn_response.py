@@ -145,7 +145,7 @@ class AddPartitionsToTxnResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddPartitionsToTxnResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AddPartitionsToTxnResponse, int]:
         try:
             found: tuple[AddPartitionsToTxnResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

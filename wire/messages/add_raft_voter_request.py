@@ -107,7 +107,7 @@ class AddRaftVoterRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddRaftVoterRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AddRaftVoterRequest, int]:
         try:
             found: tuple[AddRaftVoterRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -60,7 +60,7 @@ class AddRaftVoterResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddRaftVoterResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AddRaftVoterResponse, int]:
         try:
             found: tuple[AddRaftVoterResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

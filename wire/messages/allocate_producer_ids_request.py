@@ -58,7 +58,7 @@ class AllocateProducerIdsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AllocateProducerIdsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AllocateProducerIdsRequest, int]:
         try:
             found: tuple[AllocateProducerIdsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

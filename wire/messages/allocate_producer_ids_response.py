@@ -59,7 +59,7 @@ class AllocateProducerIdsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AllocateProducerIdsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AllocateProducerIdsResponse, int]:
         try:
             found: tuple[AllocateProducerIdsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

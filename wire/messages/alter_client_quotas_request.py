@@ -142,7 +142,7 @@ class AlterClientQuotasRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterClientQuotasRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterClientQuotasRequest, int]:
         try:
             found: tuple[AlterClientQuotasRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -117,7 +117,7 @@ class AlterClientQuotasResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterClientQuotasResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterClientQuotasResponse, int]:
         try:
             found: tuple[AlterClientQuotasResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -100,7 +100,7 @@ class AlterConfigsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterConfigsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterConfigsResponse, int]:
         try:
             found: tuple[AlterConfigsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -117,7 +117,7 @@ class AlterPartitionReassignmentsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionReassignmentsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterPartitionReassignmentsRequest, int]:
         try:
             found: tuple[AlterPartitionReassignmentsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -115,7 +115,7 @@ class AlterPartitionReassignmentsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionReassignmentsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterPartitionReassignmentsResponse, int]:
         try:
             found: tuple[AlterPartitionReassignmentsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -154,7 +154,7 @@ class AlterPartitionRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterPartitionRequest, int]:
         try:
             found: tuple[AlterPartitionRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

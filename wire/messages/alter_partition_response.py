@@ -128,7 +128,7 @@ class AlterPartitionResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterPartitionResponse, int]:
         try:
             found: tuple[AlterPartitionResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

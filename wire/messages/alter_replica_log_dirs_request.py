@@ -112,7 +112,7 @@ class AlterReplicaLogDirsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterReplicaLogDirsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterReplicaLogDirsRequest, int]:
         try:
             found: tuple[AlterReplicaLogDirsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -108,7 +108,7 @@ class AlterShareGroupOffsetsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterShareGroupOffsetsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterShareGroupOffsetsRequest, int]:
         try:
             found: tuple[AlterShareGroupOffsetsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -118,7 +118,7 @@ class AlterShareGroupOffsetsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterShareGroupOffsetsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterShareGroupOffsetsResponse, int]:
         try:
             found: tuple[AlterShareGroupOffsetsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -119,7 +119,7 @@ class AlterUserScramCredentialsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterUserScramCredentialsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterUserScramCredentialsRequest, int]:
         try:
             found: tuple[AlterUserScramCredentialsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

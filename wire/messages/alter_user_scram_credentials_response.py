@@ -89,7 +89,7 @@ class AlterUserScramCredentialsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterUserScramCredentialsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AlterUserScramCredentialsResponse, int]:
         try:
             found: tuple[AlterUserScramCredentialsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -68,7 +68,7 @@ class ApiVersionsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ApiVersionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ApiVersionsRequest, int]:
         try:
             found: tuple[ApiVersionsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

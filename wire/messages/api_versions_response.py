@@ -172,7 +172,7 @@ class ApiVersionsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ApiVersionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ApiVersionsResponse, int]:
         try:
             found: tuple[ApiVersionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -317,7 +317,7 @@ def _read_v3(d, o, s, w):
         u7 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t8 = d[o]
             n = d[o + 1]

@@ -133,7 +133,7 @@ class AssignReplicasToDirsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AssignReplicasToDirsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AssignReplicasToDirsRequest, int]:
         try:
             found: tuple[AssignReplicasToDirsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

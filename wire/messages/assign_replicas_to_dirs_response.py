@@ -131,7 +131,7 @@ class AssignReplicasToDirsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AssignReplicasToDirsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AssignReplicasToDirsResponse, int]:
         try:
             found: tuple[AssignReplicasToDirsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

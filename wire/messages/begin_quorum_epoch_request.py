@@ -159,7 +159,7 @@ class BeginQuorumEpochRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BeginQuorumEpochRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[BeginQuorumEpochRequest, int]:
         try:
             found: tuple[BeginQuorumEpochRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

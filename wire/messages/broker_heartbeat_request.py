@@ -84,7 +84,7 @@ class BrokerHeartbeatRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerHeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[BrokerHeartbeatRequest, int]:
         try:
             found: tuple[BrokerHeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -112,7 +112,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -147,7 +147,7 @@ def _read_v1(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -196,7 +196,7 @@ def _read_v2(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]

@@ -61,7 +61,7 @@ class BrokerHeartbeatResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerHeartbeatResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[BrokerHeartbeatResponse, int]:
         try:
             found: tuple[BrokerHeartbeatResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

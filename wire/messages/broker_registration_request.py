@@ -152,7 +152,7 @@ class BrokerRegistrationRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerRegistrationRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[BrokerRegistrationRequest, int]:
         try:
             found: tuple[BrokerRegistrationRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

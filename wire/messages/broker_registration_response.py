@@ -57,7 +57,7 @@ class BrokerRegistrationResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerRegistrationResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[BrokerRegistrationResponse, int]:
         try:
             found: tuple[BrokerRegistrationResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

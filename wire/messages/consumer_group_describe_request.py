@@ -64,7 +64,7 @@ class ConsumerGroupDescribeRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupDescribeRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ConsumerGroupDescribeRequest, int]:
         try:
             found: tuple[ConsumerGroupDescribeRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

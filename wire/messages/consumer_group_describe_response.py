@@ -199,7 +199,7 @@ class ConsumerGroupDescribeResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupDescribeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ConsumerGroupDescribeResponse, int]:
         try:
             found: tuple[ConsumerGroupDescribeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

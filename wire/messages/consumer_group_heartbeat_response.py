@@ -124,7 +124,7 @@ class ConsumerGroupHeartbeatResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupHeartbeatResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ConsumerGroupHeartbeatResponse, int]:
         try:
             found: tuple[ConsumerGroupHeartbeatResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -82,7 +82,7 @@ class ConsumerProtocolAssignment(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerProtocolAssignment, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ConsumerProtocolAssignment, int]:
         try:
             found: tuple[ConsumerProtocolAssignment, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

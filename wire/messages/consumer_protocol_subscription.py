@@ -90,7 +90,7 @@ class ConsumerProtocolSubscription(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerProtocolSubscription, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ConsumerProtocolSubscription, int]:
         try:
             found: tuple[ConsumerProtocolSubscription, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -51,7 +51,7 @@ class ControlRecordTypeSchema(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ControlRecordTypeSchema, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ControlRecordTypeSchema, int]:
         try:
             found: tuple[ControlRecordTypeSchema, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -128,7 +128,7 @@ class ControllerRegistrationRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ControllerRegistrationRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ControllerRegistrationRequest, int]:
         try:
             found: tuple[ControllerRegistrationRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

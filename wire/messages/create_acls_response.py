@@ -91,7 +91,7 @@ class CreateAclsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateAclsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[CreateAclsResponse, int]:
         try:
             found: tuple[CreateAclsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -98,7 +98,7 @@ class CreateDelegationTokenResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateDelegationTokenResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[CreateDelegationTokenResponse, int]:
         try:
             found: tuple[CreateDelegationTokenResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

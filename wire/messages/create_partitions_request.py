@@ -129,7 +129,7 @@ class CreatePartitionsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreatePartitionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[CreatePartitionsRequest, int]:
         try:
             found: tuple[CreatePartitionsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -160,7 +160,7 @@ class CreateTopicsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateTopicsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[CreateTopicsRequest, int]:
         try:
             found: tuple[CreateTopicsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -152,7 +152,7 @@ class CreateTopicsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateTopicsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[CreateTopicsResponse, int]:
         try:
             found: tuple[CreateTopicsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -282,7 +282,7 @@ def _read_v5(d, o, s, w):
                 u7 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
-                if s: s(t)
+                if s: s(t, True)
                 for _ in range(t):
                     t8 = d[o]
                     n = d[o + 1]
@@ -385,7 +385,7 @@ def _read_v7(d, o, s, w):
                 u7 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
-                if s: s(t)
+                if s: s(t, True)
                 for _ in range(t):
                     t8 = d[o]
                     n = d[o + 1]

@@ -63,7 +63,7 @@ class DefaultPrincipalData(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DefaultPrincipalData, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DefaultPrincipalData, int]:
         try:
             found: tuple[DefaultPrincipalData, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -106,7 +106,7 @@ class DeleteAclsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteAclsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteAclsRequest, int]:
         try:
             found: tuple[DeleteAclsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

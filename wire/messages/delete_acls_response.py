@@ -143,7 +143,7 @@ class DeleteAclsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteAclsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteAclsResponse, int]:
         try:
             found: tuple[DeleteAclsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -66,7 +66,7 @@ class DeleteGroupsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteGroupsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteGroupsRequest, int]:
         try:
             found: tuple[DeleteGroupsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -96,7 +96,7 @@ class DeleteGroupsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteGroupsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteGroupsResponse, int]:
         try:
             found: tuple[DeleteGroupsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -120,7 +120,7 @@ class DeleteRecordsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteRecordsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteRecordsRequest, int]:
         try:
             found: tuple[DeleteRecordsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -121,7 +121,7 @@ class DeleteRecordsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteRecordsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteRecordsResponse, int]:
         try:
             found: tuple[DeleteRecordsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -78,7 +78,7 @@ class DeleteShareGroupOffsetsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteShareGroupOffsetsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteShareGroupOffsetsRequest, int]:
         try:
             found: tuple[DeleteShareGroupOffsetsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

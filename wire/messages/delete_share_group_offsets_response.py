@@ -97,7 +97,7 @@ class DeleteShareGroupOffsetsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteShareGroupOffsetsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteShareGroupOffsetsResponse, int]:
         try:
             found: tuple[DeleteShareGroupOffsetsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

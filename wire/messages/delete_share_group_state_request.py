@@ -111,7 +111,7 @@ class DeleteShareGroupStateRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteShareGroupStateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteShareGroupStateRequest, int]:
         try:
             found: tuple[DeleteShareGroupStateRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

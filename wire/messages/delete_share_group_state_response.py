@@ -107,7 +107,7 @@ class DeleteShareGroupStateResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteShareGroupStateResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DeleteShareGroupStateResponse, int]:
         try:
             found: tuple[DeleteShareGroupStateResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

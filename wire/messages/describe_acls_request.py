@@ -80,7 +80,7 @@ class DescribeAclsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeAclsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeAclsRequest, int]:
         try:
             found: tuple[DescribeAclsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -103,7 +103,7 @@ class DescribeClientQuotasRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClientQuotasRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeClientQuotasRequest, int]:
         try:
             found: tuple[DescribeClientQuotasRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -143,7 +143,7 @@ class DescribeClientQuotasResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClientQuotasResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeClientQuotasResponse, int]:
         try:
             found: tuple[DescribeClientQuotasResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -114,7 +114,7 @@ class DescribeClusterResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClusterResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeClusterResponse, int]:
         try:
             found: tuple[DescribeClusterResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -106,7 +106,7 @@ class DescribeConfigsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeConfigsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeConfigsRequest, int]:
         try:
             found: tuple[DescribeConfigsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

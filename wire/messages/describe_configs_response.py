@@ -167,7 +167,7 @@ class DescribeConfigsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeConfigsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeConfigsResponse, int]:
         try:
             found: tuple[DescribeConfigsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

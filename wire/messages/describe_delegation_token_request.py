@@ -86,7 +86,7 @@ class DescribeDelegationTokenRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeDelegationTokenRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeDelegationTokenRequest, int]:
         try:
             found: tuple[DescribeDelegationTokenRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -140,7 +140,7 @@ class DescribeDelegationTokenResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeDelegationTokenResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeDelegationTokenResponse, int]:
         try:
             found: tuple[DescribeDelegationTokenResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -73,7 +73,7 @@ class DescribeGroupsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeGroupsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeGroupsRequest, int]:
         try:
             found: tuple[DescribeGroupsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -139,7 +139,7 @@ class DescribeGroupsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeGroupsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeGroupsResponse, int]:
         try:
             found: tuple[DescribeGroupsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

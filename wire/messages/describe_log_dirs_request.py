@@ -93,7 +93,7 @@ class DescribeLogDirsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeLogDirsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeLogDirsRequest, int]:
         try:
             found: tuple[DescribeLogDirsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -163,7 +163,7 @@ class DescribeLogDirsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeLogDirsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeLogDirsResponse, int]:
         try:
             found: tuple[DescribeLogDirsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -84,7 +84,7 @@ class DescribeProducersRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeProducersRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeProducersRequest, int]:
         try:
             found: tuple[DescribeProducersRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -142,7 +142,7 @@ class DescribeProducersResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeProducersResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeProducersResponse, int]:
         try:
             found: tuple[DescribeProducersResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

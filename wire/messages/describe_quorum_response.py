@@ -220,7 +220,7 @@ class DescribeQuorumResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeQuorumResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeQuorumResponse, int]:
         try:
             found: tuple[DescribeQuorumResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -105,7 +105,7 @@ class DescribeShareGroupOffsetsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeShareGroupOffsetsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeShareGroupOffsetsRequest, int]:
         try:
             found: tuple[DescribeShareGroupOffsetsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

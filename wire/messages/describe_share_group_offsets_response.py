@@ -153,7 +153,7 @@ class DescribeShareGroupOffsetsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeShareGroupOffsetsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeShareGroupOffsetsResponse, int]:
         try:
             found: tuple[DescribeShareGroupOffsetsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

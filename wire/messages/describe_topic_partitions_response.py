@@ -170,7 +170,7 @@ class DescribeTopicPartitionsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTopicPartitionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeTopicPartitionsResponse, int]:
         try:
             found: tuple[DescribeTopicPartitionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -129,7 +129,7 @@ class DescribeTransactionsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTransactionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeTransactionsResponse, int]:
         try:
             found: tuple[DescribeTransactionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

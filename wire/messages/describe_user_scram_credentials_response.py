@@ -123,7 +123,7 @@ class DescribeUserScramCredentialsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeUserScramCredentialsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DescribeUserScramCredentialsResponse, int]:
         try:
             found: tuple[DescribeUserScramCredentialsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -105,7 +105,7 @@ class ElectLeadersRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ElectLeadersRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ElectLeadersRequest, int]:
         try:
             found: tuple[ElectLeadersRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

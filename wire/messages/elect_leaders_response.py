@@ -123,7 +123,7 @@ class ElectLeadersResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ElectLeadersResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ElectLeadersResponse, int]:
         try:
             found: tuple[ElectLeadersResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

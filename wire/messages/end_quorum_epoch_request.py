@@ -181,7 +181,7 @@ class EndQuorumEpochRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndQuorumEpochRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[EndQuorumEpochRequest, int]:
         try:
             found: tuple[EndQuorumEpochRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -156,7 +156,7 @@ class EndQuorumEpochResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndQuorumEpochResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[EndQuorumEpochResponse, int]:
         try:
             found: tuple[EndQuorumEpochResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -296,7 +296,7 @@ def _read_v1(d, o, s, w):
         u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t12 = d[o]
             n = d[o + 1]

@@ -51,7 +51,7 @@ class EndTxnMarker(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTxnMarker, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[EndTxnMarker, int]:
         try:
             found: tuple[EndTxnMarker, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

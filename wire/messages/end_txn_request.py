@@ -72,7 +72,7 @@ class EndTxnRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTxnRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[EndTxnRequest, int]:
         try:
             found: tuple[EndTxnRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -64,7 +64,7 @@ class EndTxnResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTxnResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[EndTxnResponse, int]:
         try:
             found: tuple[EndTxnResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -62,7 +62,7 @@ class EnvelopeRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EnvelopeRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[EnvelopeRequest, int]:
         try:
             found: tuple[EnvelopeRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

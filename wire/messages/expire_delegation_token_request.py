@@ -67,7 +67,7 @@ class ExpireDelegationTokenRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ExpireDelegationTokenRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ExpireDelegationTokenRequest, int]:
         try:
             found: tuple[ExpireDelegationTokenRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -59,7 +59,7 @@ class ExpireDelegationTokenResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ExpireDelegationTokenResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ExpireDelegationTokenResponse, int]:
         try:
             found: tuple[ExpireDelegationTokenResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

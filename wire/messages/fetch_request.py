@@ -235,7 +235,7 @@ class FetchRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[FetchRequest, int]:
         try:
             found: tuple[FetchRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -780,7 +780,7 @@ def _read_v12(d, o, s, w):
                             u14 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t)
+                            if s: s(t, True)
                             for _ in range(t):
                                 t15 = d[o]
                                 n = d[o + 1]
@@ -855,7 +855,7 @@ def _read_v12(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]
@@ -947,7 +947,7 @@ def _read_v13(d, o, s, w):
                             u14 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t)
+                            if s: s(t, True)
                             for _ in range(t):
                                 t15 = d[o]
                                 n = d[o + 1]
@@ -1023,7 +1023,7 @@ def _read_v13(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]
@@ -1112,7 +1112,7 @@ def _read_v15(d, o, s, w):
                             u13 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t)
+                            if s: s(t, True)
                             for _ in range(t):
                                 t14 = d[o]
                                 n = d[o + 1]
@@ -1192,7 +1192,7 @@ def _read_v15(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]
@@ -1289,7 +1289,7 @@ def _read_v17(d, o, s, w):
                             u13 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t)
+                            if s: s(t, True)
                             for _ in range(t):
                                 t14 = d[o]
                                 n = d[o + 1]
@@ -1372,7 +1372,7 @@ def _read_v17(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]
@@ -1469,7 +1469,7 @@ def _read_v18(d, o, s, w):
                             u13 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t)
+                            if s: s(t, True)
                             for _ in range(t):
                                 t14 = d[o]
                                 n = d[o + 1]
@@ -1555,7 +1555,7 @@ def _read_v18(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]

@@ -292,7 +292,7 @@ class FetchResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[FetchResponse, int]:
         try:
             found: tuple[FetchResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -771,7 +771,7 @@ def _read_v12(d, o, s, w):
                         u14 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t15 = d[o]
                             n = d[o + 1]
@@ -829,7 +829,7 @@ def _read_v12(d, o, s, w):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -940,7 +940,7 @@ def _read_v13(d, o, s, w):
                         u13 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t14 = d[o]
                             n = d[o + 1]
@@ -998,7 +998,7 @@ def _read_v13(d, o, s, w):
         u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t20 = d[o]
             n = d[o + 1]
@@ -1108,7 +1108,7 @@ def _read_v16(d, o, s, w):
                         u13 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t14 = d[o]
                             n = d[o + 1]
@@ -1167,7 +1167,7 @@ def _read_v16(d, o, s, w):
         u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t20 = d[o]
             n = d[o + 1]

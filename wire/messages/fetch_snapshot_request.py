@@ -152,7 +152,7 @@ class FetchSnapshotRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchSnapshotRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[FetchSnapshotRequest, int]:
         try:
             found: tuple[FetchSnapshotRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -213,7 +213,7 @@ def _read_v0(d, o, s, w):
                         u7 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t8 = d[o]
                             n = d[o + 1]
@@ -244,7 +244,7 @@ def _read_v0(d, o, s, w):
         u10 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t11 = d[o]
             n = d[o + 1]
@@ -319,7 +319,7 @@ def _read_v1(d, o, s, w):
                         u7 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t8 = d[o]
                             n = d[o + 1]
@@ -353,7 +353,7 @@ def _read_v1(d, o, s, w):
         u10 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t11 = d[o]
             n = d[o + 1]

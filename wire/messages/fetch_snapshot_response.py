@@ -203,7 +203,7 @@ class FetchSnapshotResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchSnapshotResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[FetchSnapshotResponse, int]:
         try:
             found: tuple[FetchSnapshotResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -277,7 +277,7 @@ def _read_v0(d, o, s, w):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -315,7 +315,7 @@ def _read_v0(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -393,7 +393,7 @@ def _read_v1(d, o, s, w):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -432,7 +432,7 @@ def _read_v1(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]

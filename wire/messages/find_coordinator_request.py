@@ -76,7 +76,7 @@ class FindCoordinatorRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FindCoordinatorRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[FindCoordinatorRequest, int]:
         try:
             found: tuple[FindCoordinatorRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -118,7 +118,7 @@ class FindCoordinatorResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FindCoordinatorResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[FindCoordinatorResponse, int]:
         try:
             found: tuple[FindCoordinatorResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

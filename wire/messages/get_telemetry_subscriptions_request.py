@@ -58,7 +58,7 @@ class GetTelemetrySubscriptionsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[GetTelemetrySubscriptionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[GetTelemetrySubscriptionsRequest, int]:
         try:
             found: tuple[GetTelemetrySubscriptionsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

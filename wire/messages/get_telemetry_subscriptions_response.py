@@ -86,7 +86,7 @@ class GetTelemetrySubscriptionsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[GetTelemetrySubscriptionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[GetTelemetrySubscriptionsResponse, int]:
         try:
             found: tuple[GetTelemetrySubscriptionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -76,7 +76,7 @@ class HeartbeatRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[HeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[HeartbeatRequest, int]:
         try:
             found: tuple[HeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -59,7 +59,7 @@ class HeartbeatResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[HeartbeatResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[HeartbeatResponse, int]:
         try:
             found: tuple[HeartbeatResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

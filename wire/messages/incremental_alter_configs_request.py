@@ -126,7 +126,7 @@ class IncrementalAlterConfigsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[IncrementalAlterConfigsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[IncrementalAlterConfigsRequest, int]:
         try:
             found: tuple[IncrementalAlterConfigsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

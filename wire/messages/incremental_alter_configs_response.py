@@ -100,7 +100,7 @@ class IncrementalAlterConfigsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[IncrementalAlterConfigsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[IncrementalAlterConfigsResponse, int]:
         try:
             found: tuple[IncrementalAlterConfigsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

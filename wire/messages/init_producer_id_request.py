@@ -81,7 +81,7 @@ class InitProducerIdRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitProducerIdRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[InitProducerIdRequest, int]:
         try:
             found: tuple[InitProducerIdRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

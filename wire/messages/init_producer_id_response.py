@@ -69,7 +69,7 @@ class InitProducerIdResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitProducerIdResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[InitProducerIdResponse, int]:
         try:
             found: tuple[InitProducerIdResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

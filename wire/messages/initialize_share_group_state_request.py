@@ -116,7 +116,7 @@ class InitializeShareGroupStateRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitializeShareGroupStateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[InitializeShareGroupStateRequest, int]:
         try:
             found: tuple[InitializeShareGroupStateRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -114,7 +114,7 @@ class JoinGroupRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[JoinGroupRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[JoinGroupRequest, int]:
         try:
             found: tuple[JoinGroupRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

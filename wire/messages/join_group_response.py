@@ -118,7 +118,7 @@ class JoinGroupResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[JoinGroupResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[JoinGroupResponse, int]:
         try:
             found: tuple[JoinGroupResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

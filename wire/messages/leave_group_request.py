@@ -94,7 +94,7 @@ class LeaveGroupRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[LeaveGroupRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[LeaveGroupRequest, int]:
         try:
             found: tuple[LeaveGroupRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -98,7 +98,7 @@ class LeaveGroupResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[LeaveGroupResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[LeaveGroupResponse, int]:
         try:
             found: tuple[LeaveGroupResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

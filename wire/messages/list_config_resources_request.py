@@ -63,7 +63,7 @@ class ListConfigResourcesRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListConfigResourcesRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListConfigResourcesRequest, int]:
         try:
             found: tuple[ListConfigResourcesRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

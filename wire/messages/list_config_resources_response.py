@@ -89,7 +89,7 @@ class ListConfigResourcesResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListConfigResourcesResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListConfigResourcesResponse, int]:
         try:
             found: tuple[ListConfigResourcesResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

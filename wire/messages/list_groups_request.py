@@ -62,7 +62,7 @@ class ListGroupsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListGroupsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListGroupsRequest, int]:
         try:
             found: tuple[ListGroupsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

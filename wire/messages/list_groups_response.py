@@ -96,7 +96,7 @@ class ListGroupsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListGroupsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListGroupsResponse, int]:
         try:
             found: tuple[ListGroupsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -138,7 +138,7 @@ class ListOffsetsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListOffsetsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListOffsetsRequest, int]:
         try:
             found: tuple[ListOffsetsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -125,7 +125,7 @@ class ListOffsetsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListOffsetsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListOffsetsResponse, int]:
         try:
             found: tuple[ListOffsetsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

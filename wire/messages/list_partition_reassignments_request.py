@@ -91,7 +91,7 @@ class ListPartitionReassignmentsRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListPartitionReassignmentsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListPartitionReassignmentsRequest, int]:
         try:
             found: tuple[ListPartitionReassignmentsRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -121,7 +121,7 @@ class ListPartitionReassignmentsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListPartitionReassignmentsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListPartitionReassignmentsResponse, int]:
         try:
             found: tuple[ListPartitionReassignmentsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

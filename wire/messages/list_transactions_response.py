@@ -93,7 +93,7 @@ class ListTransactionsResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListTransactionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ListTransactionsResponse, int]:
         try:
             found: tuple[ListTransactionsResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

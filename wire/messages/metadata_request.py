@@ -109,7 +109,7 @@ class MetadataRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[MetadataRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[MetadataRequest, int]:
         try:
             found: tuple[MetadataRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

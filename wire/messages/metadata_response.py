@@ -200,7 +200,7 @@ class MetadataResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[MetadataResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[MetadataResponse, int]:
         try:
             found: tuple[MetadataResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -145,7 +145,7 @@ class OffsetCommitRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetCommitRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[OffsetCommitRequest, int]:
         try:
             found: tuple[OffsetCommitRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

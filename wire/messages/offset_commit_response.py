@@ -127,7 +127,7 @@ class OffsetCommitResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetCommitResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[OffsetCommitResponse, int]:
         try:
             found: tuple[OffsetCommitResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -102,7 +102,7 @@ class OffsetDeleteRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetDeleteRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[OffsetDeleteRequest, int]:
         try:
             found: tuple[OffsetDeleteRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

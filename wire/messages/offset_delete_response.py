@@ -108,7 +108,7 @@ class OffsetDeleteResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetDeleteResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[OffsetDeleteResponse, int]:
         try:
             found: tuple[OffsetDeleteResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -159,7 +159,7 @@ class OffsetFetchRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetFetchRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[OffsetFetchRequest, int]:
         try:
             found: tuple[OffsetFetchRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -206,7 +206,7 @@ class OffsetFetchResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetFetchResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[OffsetFetchResponse, int]:
         try:
             found: tuple[OffsetFetchResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -124,7 +124,7 @@ class OffsetForLeaderEpochRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetForLeaderEpochRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[OffsetForLeaderEpochRequest, int]:
         try:
             found: tuple[OffsetForLeaderEpochRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -132,7 +132,7 @@ class ProduceRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ProduceRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ProduceRequest, int]:
         try:
             found: tuple[ProduceRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -221,7 +221,7 @@ class ProduceResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ProduceResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ProduceResponse, int]:
         try:
             found: tuple[ProduceResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -544,7 +544,7 @@ def _read_v9(d, o, s, w):
                         u9 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t10 = d[o]
                             n = d[o + 1]
@@ -574,7 +574,7 @@ def _read_v9(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -672,7 +672,7 @@ def _read_v10(d, o, s, w):
                         u9 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t10 = d[o]
                             n = d[o + 1]
@@ -711,7 +711,7 @@ def _read_v10(d, o, s, w):
         u13 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t14 = d[o]
             n = d[o + 1]
@@ -840,7 +840,7 @@ def _read_v13(d, o, s, w):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t)
+                        if s: s(t, True)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -879,7 +879,7 @@ def _read_v13(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]

@@ -69,7 +69,7 @@ class PushTelemetryRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PushTelemetryRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[PushTelemetryRequest, int]:
         try:
             found: tuple[PushTelemetryRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -55,7 +55,7 @@ class PushTelemetryResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PushTelemetryResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[PushTelemetryResponse, int]:
         try:
             found: tuple[PushTelemetryResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -114,7 +114,7 @@ class ReadShareGroupStateSummaryRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ReadShareGroupStateSummaryRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ReadShareGroupStateSummaryRequest, int]:
         try:
             found: tuple[ReadShareGroupStateSummaryRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -120,7 +120,7 @@ class ReadShareGroupStateSummaryResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ReadShareGroupStateSummaryResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ReadShareGroupStateSummaryResponse, int]:
         try:
             found: tuple[ReadShareGroupStateSummaryResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -65,7 +65,7 @@ class RemoveRaftVoterRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveRaftVoterRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[RemoveRaftVoterRequest, int]:
         try:
             found: tuple[RemoveRaftVoterRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -60,7 +60,7 @@ class RemoveRaftVoterResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveRaftVoterResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[RemoveRaftVoterResponse, int]:
         try:
             found: tuple[RemoveRaftVoterResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -67,7 +67,7 @@ class RenewDelegationTokenRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RenewDelegationTokenRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[RenewDelegationTokenRequest, int]:
         try:
             found: tuple[RenewDelegationTokenRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

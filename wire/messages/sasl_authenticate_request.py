@@ -61,7 +61,7 @@ class SaslAuthenticateRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslAuthenticateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[SaslAuthenticateRequest, int]:
         try:
             found: tuple[SaslAuthenticateRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -74,7 +74,7 @@ class SaslAuthenticateResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslAuthenticateResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[SaslAuthenticateResponse, int]:
         try:
             found: tuple[SaslAuthenticateResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -58,7 +58,7 @@ class SaslHandshakeResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslHandshakeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[SaslHandshakeResponse, int]:
         try:
             found: tuple[SaslHandshakeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -153,7 +153,7 @@ class ShareAcknowledgeRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareAcknowledgeRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ShareAcknowledgeRequest, int]:
         try:
             found: tuple[ShareAcknowledgeRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

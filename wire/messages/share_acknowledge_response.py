@@ -173,7 +173,7 @@ class ShareAcknowledgeResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareAcknowledgeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ShareAcknowledgeResponse, int]:
         try:
             found: tuple[ShareAcknowledgeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -194,7 +194,7 @@ class ShareFetchRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareFetchRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ShareFetchRequest, int]:
         try:
             found: tuple[ShareFetchRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -214,7 +214,7 @@ class ShareFetchResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareFetchResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ShareFetchResponse, int]:
         try:
             found: tuple[ShareFetchResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -188,7 +188,7 @@ class ShareGroupDescribeResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareGroupDescribeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ShareGroupDescribeResponse, int]:
         try:
             found: tuple[ShareGroupDescribeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -73,7 +73,7 @@ class ShareGroupHeartbeatRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareGroupHeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ShareGroupHeartbeatRequest, int]:
         try:
             found: tuple[ShareGroupHeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

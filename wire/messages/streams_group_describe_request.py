@@ -70,7 +70,7 @@ class StreamsGroupDescribeRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupDescribeRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[StreamsGroupDescribeRequest, int]:
         try:
             found: tuple[StreamsGroupDescribeRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

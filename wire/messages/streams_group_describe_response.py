@@ -460,7 +460,7 @@ class StreamsGroupDescribeResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupDescribeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[StreamsGroupDescribeResponse, int]:
         try:
             found: tuple[StreamsGroupDescribeResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -312,7 +312,7 @@ class StreamsGroupHeartbeatRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupHeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[StreamsGroupHeartbeatRequest, int]:
         try:
             found: tuple[StreamsGroupHeartbeatRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -225,7 +225,7 @@ class StreamsGroupHeartbeatResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupHeartbeatResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[StreamsGroupHeartbeatResponse, int]:
         try:
             found: tuple[StreamsGroupHeartbeatResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -164,7 +164,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupTopologyDescriptionUpdateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[StreamsGroupTopologyDescriptionUpdateRequest, int]:
         try:
             found: tuple[StreamsGroupTopologyDescriptionUpdateRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

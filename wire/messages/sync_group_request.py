@@ -109,7 +109,7 @@ class SyncGroupRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SyncGroupRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[SyncGroupRequest, int]:
         try:
             found: tuple[SyncGroupRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

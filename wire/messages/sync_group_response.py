@@ -76,7 +76,7 @@ class SyncGroupResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SyncGroupResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[SyncGroupResponse, int]:
         try:
             found: tuple[SyncGroupResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -147,7 +147,7 @@ class TxnOffsetCommitRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[TxnOffsetCommitRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[TxnOffsetCommitRequest, int]:
         try:
             found: tuple[TxnOffsetCommitRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

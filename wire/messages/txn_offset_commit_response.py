@@ -127,7 +127,7 @@ class TxnOffsetCommitResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[TxnOffsetCommitResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[TxnOffsetCommitResponse, int]:
         try:
             found: tuple[TxnOffsetCommitResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -56,7 +56,7 @@ class UnregisterBrokerRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UnregisterBrokerRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[UnregisterBrokerRequest, int]:
         try:
             found: tuple[UnregisterBrokerRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

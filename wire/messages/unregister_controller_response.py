@@ -60,7 +60,7 @@ class UnregisterControllerResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UnregisterControllerResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[UnregisterControllerResponse, int]:
         try:
             found: tuple[UnregisterControllerResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

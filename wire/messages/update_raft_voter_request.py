@@ -126,7 +126,7 @@ class UpdateRaftVoterRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateRaftVoterRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[UpdateRaftVoterRequest, int]:
         try:
             found: tuple[UpdateRaftVoterRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

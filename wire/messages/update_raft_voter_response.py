@@ -98,7 +98,7 @@ class UpdateRaftVoterResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateRaftVoterResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[UpdateRaftVoterResponse, int]:
         try:
             found: tuple[UpdateRaftVoterResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -130,7 +130,7 @@ def _read_v0(d, o, s, w):
         u2 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t3 = d[o]
             n = d[o + 1]

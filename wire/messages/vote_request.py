@@ -135,7 +135,7 @@ class VoteRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[VoteRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[VoteRequest, int]:
         try:
             found: tuple[VoteRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -150,7 +150,7 @@ class VoteResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[VoteResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[VoteResponse, int]:
         try:
             found: tuple[VoteResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -232,7 +232,7 @@ def _read_v0(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -319,7 +319,7 @@ def _read_v1(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]

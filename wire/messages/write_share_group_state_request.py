@@ -149,7 +149,7 @@ class WriteShareGroupStateRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteShareGroupStateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[WriteShareGroupStateRequest, int]:
         try:
             found: tuple[WriteShareGroupStateRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -107,7 +107,7 @@ class WriteShareGroupStateResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteShareGroupStateResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[WriteShareGroupStateResponse, int]:
         try:
             found: tuple[WriteShareGroupStateResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

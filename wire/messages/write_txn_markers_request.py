@@ -122,7 +122,7 @@ class WriteTxnMarkersRequest(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteTxnMarkersRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[WriteTxnMarkersRequest, int]:
         try:
             found: tuple[WriteTxnMarkersRequest, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -126,7 +126,7 @@ class WriteTxnMarkersResponse(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteTxnMarkersResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[WriteTxnMarkersResponse, int]:
         try:
             found: tuple[WriteTxnMarkersResponse, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -55,7 +55,7 @@ class AbortTransactionRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AbortTransactionRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AbortTransactionRecord, int]:
         try:
             found: tuple[AbortTransactionRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -82,7 +82,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]

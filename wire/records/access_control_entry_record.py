@@ -80,7 +80,7 @@ class AccessControlEntryRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AccessControlEntryRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[AccessControlEntryRecord, int]:
         try:
             found: tuple[AccessControlEntryRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

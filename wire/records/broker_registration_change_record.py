@@ -80,7 +80,7 @@ class BrokerRegistrationChangeRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerRegistrationChangeRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[BrokerRegistrationChangeRecord, int]:
         try:
             found: tuple[BrokerRegistrationChangeRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -110,7 +110,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -154,7 +154,7 @@ def _read_v1(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -201,7 +201,7 @@ def _read_v2(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -262,7 +262,7 @@ def _read_v3(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]

@@ -52,7 +52,7 @@ class ClearElrRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ClearElrRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ClearElrRecord, int]:
         try:
             found: tuple[ClearElrRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

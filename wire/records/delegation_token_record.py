@@ -72,7 +72,7 @@ class DelegationTokenRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DelegationTokenRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[DelegationTokenRecord, int]:
         try:
             found: tuple[DelegationTokenRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

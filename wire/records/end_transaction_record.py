@@ -47,7 +47,7 @@ class EndTransactionRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTransactionRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[EndTransactionRecord, int]:
         try:
             found: tuple[EndTransactionRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -60,7 +60,7 @@ class FeatureLevelRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FeatureLevelRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[FeatureLevelRecord, int]:
         try:
             found: tuple[FeatureLevelRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -94,7 +94,7 @@ class LeaderChangeMessage(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[LeaderChangeMessage, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[LeaderChangeMessage, int]:
         try:
             found: tuple[LeaderChangeMessage, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -47,7 +47,7 @@ class NoOpRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[NoOpRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[NoOpRecord, int]:
         try:
             found: tuple[NoOpRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -98,7 +98,7 @@ class PartitionChangeRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PartitionChangeRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[PartitionChangeRecord, int]:
         try:
             found: tuple[PartitionChangeRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -133,7 +133,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -263,7 +263,7 @@ def _read_v1(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -410,7 +410,7 @@ def _read_v2(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]

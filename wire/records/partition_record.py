@@ -103,7 +103,7 @@ class PartitionRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PartitionRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[PartitionRecord, int]:
         try:
             found: tuple[PartitionRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -185,7 +185,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -291,7 +291,7 @@ def _read_v1(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -397,7 +397,7 @@ def _read_v2(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]

@@ -57,7 +57,7 @@ class ProducerIdsRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ProducerIdsRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[ProducerIdsRecord, int]:
         try:
             found: tuple[ProducerIdsRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

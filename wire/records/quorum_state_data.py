@@ -103,7 +103,7 @@ class QuorumStateData(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[QuorumStateData, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[QuorumStateData, int]:
         try:
             found: tuple[QuorumStateData, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -160,7 +160,7 @@ class RegisterBrokerRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RegisterBrokerRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[RegisterBrokerRecord, int]:
         try:
             found: tuple[RegisterBrokerRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:
@@ -253,7 +253,7 @@ def _read_v0(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -352,7 +352,7 @@ def _read_v1(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -450,7 +450,7 @@ def _read_v2(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -548,7 +548,7 @@ def _read_v3(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -660,7 +660,7 @@ def _read_v4(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t)
+        if s: s(t, True)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]

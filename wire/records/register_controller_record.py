@@ -125,7 +125,7 @@ class RegisterControllerRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RegisterControllerRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[RegisterControllerRecord, int]:
         try:
             found: tuple[RegisterControllerRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

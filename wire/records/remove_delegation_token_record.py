@@ -52,7 +52,7 @@ class RemoveDelegationTokenRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveDelegationTokenRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[RemoveDelegationTokenRecord, int]:
         try:
             found: tuple[RemoveDelegationTokenRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

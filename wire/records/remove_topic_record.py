@@ -55,7 +55,7 @@ class RemoveTopicRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveTopicRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[RemoveTopicRecord, int]:
         try:
             found: tuple[RemoveTopicRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -53,7 +53,7 @@ class SnapshotFooterRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SnapshotFooterRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[SnapshotFooterRecord, int]:
         try:
             found: tuple[SnapshotFooterRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -55,7 +55,7 @@ class SnapshotHeaderRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SnapshotHeaderRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[SnapshotHeaderRecord, int]:
         try:
             found: tuple[SnapshotHeaderRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -62,7 +62,7 @@ class TopicRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[TopicRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[TopicRecord, int]:
         try:
             found: tuple[TopicRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

@@ -75,7 +75,7 @@ class UserScramCredentialRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UserScramCredentialRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[UserScramCredentialRecord, int]:
         try:
             found: tuple[UserScramCredentialRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

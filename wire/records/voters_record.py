@@ -141,7 +141,7 @@ class VotersRecord(Message):
         return found
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[VotersRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[..., None] | None = None) -> tuple[VotersRecord, int]:
         try:
             found: tuple[VotersRecord, int] = _READ[version](data, offset, spend, False)
         except READ_FAULTS as error:

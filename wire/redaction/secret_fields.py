@@ -100,7 +100,8 @@ def masked_configs(values: Mapping[str, str]) -> dict[str, str]:
 @cache
 def _plain_configs() -> frozenset[str]:
     """Return the known keys that are not passwords; a key means the same for every type of resource that has it."""
-    tables = [spec_files.table(each, "configs.json") for each in spec_files.shipped_versions()]
+    versions = spec_files.shipped_versions()
+    tables = [spec_files.table(versions[at::-1], "configs.json") for at in range(len(versions))]
     kinds = ("topic", "broker", "group", "client_metrics")
     rows = [row for table in tables for kind in kinds for row in table[kind]]
     return frozenset(row["name"] for row in rows) - {row["name"] for row in rows if row["type"] == "PASSWORD"}

@@ -289,3 +289,28 @@ def test_voters_that_come_and_go_are_lines_of_the_log(alone: Any, caplog: pytest
     assert len(caplog.messages) == len(wanted), caplog.messages
     for pattern, line in zip(wanted, caplog.messages, strict=True):
         assert re.fullmatch(pattern.replace("(", r"\(").replace(")", r"\)").replace("[", r"\["), line), (pattern, line)
+
+
+@each_row(
+    ("answer", "code", "port"),
+    [
+        (versions(), error_codes.NONE, 9007),
+        (None, TIMED_OUT, 9001),
+        (ApiVersionsResponse(error_code=35), TIMED_OUT, 9001),
+        (versions(1, 1), error_codes.INVALID_REQUEST, 9001),
+        (ApiVersionsResponse(), error_codes.INVALID_REQUEST, 9001),
+    ],
+)
+def test_a_voter_that_moved_is_updated_once_it_answers(new_node: Any, answer: Any, code: int, port: int) -> None:
+    node = new_node(voters=1)
+    (known,) = node.raft.voters.nodes.values()
+    change = node.raft.update_voter(VoterNode(known.key, ENDPOINTS, 0, 1), node.now_ms)
+    with pytest.raises(ApiError) as second:
+        node.raft.update_voter(VoterNode(known.key, ENDPOINTS, 0, 1), node.now_ms)
+    assert second.value.error_code == TIMED_OUT
+    (asked,) = node.poll()
+    assert (asked.host, asked.port) == ("node7", 9007)
+    node.answer(asked, answer)
+    assert change.result[0] == code
+    (known,) = node.raft.voters.nodes.values()
+    assert (known.endpoints[0].port, node.raft.voter_change) == (port, None)

@@ -1,7 +1,7 @@
 """A Kafka release's specs and facts, copied from its own jars.
 
 Maven fetches the jars. The JSON specs are copied byte for byte, an older release's only where they differ from the
-next newer one's; the small Java programs in `java` read error codes, configuration keys, feature levels and
+next newer one's; the small Java programs in `java/tables` read error codes, configuration keys, feature levels and
 offered API versions from Kafka's classes. SOURCE.toml lists the artifacts, and the specs of the next newer release that
 a release lacks.
 """
@@ -19,7 +19,7 @@ from mockraft.kafka.jars import classpath
 from mockraft.wire import spec_files
 from mockraft.wire.json_form import Json
 
-JAVA_FOLDER = Path(__file__).parent / "java"
+JAVA_FOLDER = Path(__file__).parent / "java" / "tables"
 
 SPECS = {
     "message": ("kafka-clients", "common/message/"),
@@ -41,13 +41,16 @@ class SyncError(Exception):
     """A fact of a release that could not be read, as one line for the user."""
 
 
-def sync(kafka_version: str, into: Path) -> Path:
+def sync(kafka_version: str, into: Path, jars: str = "") -> Path:
     """Write `into`/`kafka_version` and return it. Raises SyncError if Maven, Java or the release is missing.
 
-    Older releases there keep only the specs that differ from those of the next newer one.
+    `jars` is a class path; by default Maven fetches the release.
+
+    Older releases there keep only the specs that differ from those of the next newer one, and older patch releases
+    only the facts that differ.
     """
     try:
-        jars = classpath(kafka_version)
+        jars = jars or classpath(kafka_version)
     except Exception as error:
         raise SyncError(f"Kafka {kafka_version}'s jars are not available: {error}") from error
     facts = {name: run_java(program, jars) for name, program in FACTS.items()}
@@ -62,7 +65,20 @@ def sync(kafka_version: str, into: Path) -> Path:
     folder = into / kafka_version
     for name, text in facts.items():
         (folder / name).write_text(text)
+    _remove_repeated_facts(into)
     return folder
+
+
+def _remove_repeated_facts(into: Path) -> None:
+    """Remove the facts of older patch releases that are those of the next newer one of their line."""
+    versions = spec_files.versions(into)
+    for each, newer in zip(versions[1:], versions, strict=False):
+        if spec_files.sort_key(each)[:2] != spec_files.sort_key(newer)[:2]:
+            continue
+        for name in FACTS:
+            own, other = (into / version / name for version in (each, newer))
+            if own.is_file() and own.read_bytes() == other.read_bytes():
+                own.unlink()
 
 
 def read_jars(jars: str, kafka_version: str) -> tuple[dict[str, str], dict[str, Json]]:
@@ -87,6 +103,7 @@ def read_jars(jars: str, kafka_version: str) -> tuple[dict[str, str], dict[str, 
 
 def write_specs(folder: Path, own: Mapping[str, str], newer: Mapping[str, str], source: Mapping[str, Json]) -> None:
     """Write the specs of a release that differ from the next newer release's, byte for byte, and its SOURCE.toml."""
+    folder.mkdir(exist_ok=True)
     for path in {*own, *spec_files.own_files(folder)}:
         file = folder / path
         if path in own and own[path] != newer.get(path):
@@ -114,7 +131,7 @@ def _paths(jars: str) -> list[str]:
 
 
 def run_java(program: str, jars: str) -> str:
-    """Return the output of `java/<program>.java` run with Kafka on its class path. SyncError if it fails."""
+    """Return the output of `java/tables/<program>.java` run with Kafka on its class path. SyncError if it fails."""
     command = ["java", "-Xmx128m", "-cp", jars, str(JAVA_FOLDER / f"{program}.java")]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
