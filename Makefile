@@ -137,6 +137,7 @@ fuzz: .venv/ready  ## coverage-guided fuzzing of a reader with Atheris (ARGS='co
 	@.venv/bin/python -m tools.fuzzing $(ARGS)
 
 release-check: .venv/ready java  ## what a Kafka release changes, and what of mockraft fails with it (X=4.5.0 or JARS=DIR)
+	-@.venv/bin/mockraft release-check $(if $(JARS),--jars "$(JARS)",--kafka-version "$(X)")
 	@.venv/bin/python -m tools.release_check $(X) $(if $(JARS),--jars "$(JARS)") $(ARGS)
 
 pages: .venv/ready  ## the generated parts of docs/ (ARGS=conformance: the table of passed cases, with Java)

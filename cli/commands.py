@@ -68,6 +68,7 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
     "Compare with Kafka": {
         "conformance": Listed("conformance.command", "Compare a controller with Kafka's."),
         "cluster-tests": Listed("cluster_tests", "Run Kafka's @ClusterTest classes on mockraft."),
+        "release-check": Listed("release_check", "Check a Kafka release candidate before a vote."),
         "differences": Listed("conformance.command", "List the known differences from Kafka."),
     },
     "Prepare brokers": {

@@ -50,7 +50,7 @@ def handle(request: FetchSnapshotRequest, ctx: RequestContext, controller: Contr
 def _is_readable(request: FetchSnapshotRequest, controller: Controller) -> bool:
     """Return True for one partition of one topic; before 4.2.2 and 4.4, also for one topic or one first partition.
 
-    Without a first partition Kafka's process ends before 4.2.2 and 4.4; here the request is refused.
+    Older controllers of Kafka do not refuse all others (apache/kafka#23185); here they are refused in every release.
     """
     partitions = len(request.topics[0].partitions) if request.topics else 0
     if controller.has(Behaviour.SNAPSHOTS_ARE_FETCHED_SINGLY):
