@@ -64,6 +64,7 @@ GROUPS: Mapping[str, Mapping[str, Listed]] = {
         "decode": Listed("codec.command", "Decode bytes to JSON, as Kafka's converters write it."),
         "encode": Listed("codec.command", "Encode JSON to bytes, printed as hex."),
         "explain": Listed("codec.command", "Explain every byte: offset, field, type and value."),
+        "vectors": Listed("vectors", "Write vectors for codecs, by Kafka's classes; judge a codec."),
     },
     "Compare with Kafka": {
         "conformance": Listed("conformance.command", "Compare a controller with Kafka's."),

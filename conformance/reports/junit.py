@@ -11,9 +11,9 @@ from mockraft.files.private_files import write_private
 from mockraft.wire.printable import printable
 
 
-def write_junit(found: Run, path: Path) -> None:
-    """Write the file. Failures that a known difference explains are skipped tests with its id."""
-    suites = ET.Element("testsuites", name="mockraft conformance", time=f"{found.seconds:.3f}")
+def write_junit(found: Run, path: Path, of: str = "conformance") -> None:
+    """Write the file; `of` is what ran. Failures that a known difference explains are skipped tests with its id."""
+    suites = ET.Element("testsuites", name=f"mockraft {of}", time=f"{found.seconds:.3f}")
     for area in found.areas:
         verdicts = [each for each in found.verdicts if each.area == area]
         failures = sum(_is_failure(each) for each in verdicts)
@@ -28,7 +28,7 @@ def write_junit(found: Run, path: Path) -> None:
             time=f"{sum(each.seconds for each in verdicts):.3f}",
         )
         for verdict in verdicts:
-            _add_case(suite, verdict)
+            _add_case(suite, verdict, of)
     ET.indent(suites)
     write_private(path, ET.tostring(suites, encoding="utf-8", xml_declaration=True))
 
@@ -37,8 +37,8 @@ def _is_failure(verdict: Verdict) -> bool:
     return verdict.outcome is Outcome.FAILED and verdict.known_difference is None
 
 
-def _add_case(suite: ET.Element, verdict: Verdict) -> None:
-    classname = f"conformance.{verdict.area.replace(' ', '_')}"
+def _add_case(suite: ET.Element, verdict: Verdict, of: str) -> None:
+    classname = f"{of}.{verdict.area.replace(' ', '_')}"
     name, seconds = printable(verdict.name), f"{verdict.seconds:.3f}"
     case = ET.SubElement(suite, "testcase", name=name, classname=classname, time=seconds)
     if _is_failure(verdict):

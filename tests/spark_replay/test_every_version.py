@@ -12,11 +12,11 @@ import pytest
 from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.decoding import decode_batches, decode_frames, decode_record_batches
+from mockraft.vectors.bodies import random_body
 from mockraft.wire.connection import write_response
 from mockraft.wire.json_form import from_json
 from mockraft.wire.overlay import using
 
-from ..wire.conftest import random_body
 from .capture_bytes import pcap
 from .formats.segment_rows import written
 from .frame_rows import table_of

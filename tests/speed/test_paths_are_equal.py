@@ -8,13 +8,14 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+from mockraft.vectors.bodies import random_body
 from mockraft.wire import codec_path
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
 from mockraft.wire.message import Struct, field_names
 
 from ..budgets import budget
-from ..wire.conftest import all_pairs, generated_class, random_body
+from ..wire.conftest import all_pairs, generated_class
 from ..wire.test_hostile_bytes import mutant
 
 pytestmark = pytest.mark.accelerated

@@ -8,13 +8,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from mockraft.vectors.bodies import random_body
 from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
 
 from ..budgets import budget
 from ..rows import each_row
-from .conftest import generated_class, random_body
+from .conftest import generated_class
 
 MUTANTS = budget(5_000, 100_000)
 MESSAGE_SECONDS_MAX = 1.0

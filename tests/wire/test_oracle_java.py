@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 from mockraft.codegen.every_release import every_release
+from mockraft.kafka.message_oracle import ask_java, without_records
 from mockraft.releases import SUPPORTED, release
+from mockraft.vectors.bodies import MANNERS, NOT_GENERATED, random_struct
+from mockraft.vectors.making import scratched
 from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
@@ -15,22 +18,9 @@ from mockraft.wire.schema_files import Schema, load, parse, schema
 
 from ..budgets import budget
 from ..rows import each_row
-from .conftest import (
-    MANNERS,
-    NOT_GENERATED,
-    ask_java,
-    foreign_body,
-    generated_class,
-    message_tree,
-    random_struct,
-    without_records,
-)
+from .conftest import foreign_body, generated_class, message_tree
 
 pytestmark = pytest.mark.real_kafka
-
-UNKNOWN_TAGS = schema_reading.UNKNOWN_TAGS
-# Above every tag that a 4.3.1 schema knows; the second is the highest that Kafka writes again.
-STRANGE_TAGS = ((9000, b"\x01\x02\x03"), (2**31 - 2, bytes(200)))
 
 CHANGED_IN_EARLY_ACCESS = {("ConsumerGroupDescribeResponse", 0), ("ReadShareGroupStateSummaryResponse", 0)}
 """Messages and versions that have other bytes in newer releases (see `every_release`)."""
@@ -85,18 +75,16 @@ def test_reading_by_schemas_reads_the_same_and_writes_the_same(kafka_bodies: Any
 def test_unknown_tagged_fields_survive_as_they_do_in_kafka(kafka_bodies: Any) -> None:
     flexible = [b for b in kafka_bodies if schema(b.name).flexible.covers(b.version)]
     chosen = [b for index, b in enumerate(flexible) if index % 5 in (1, 3)]
-    questions = []
-    for body in chosen:
-        tree = schema_reading.read(body.name, body.version, body.answer.data)
-        strange = schema_reading.write(body.name, body.version, with_strange_tags(body.name, body.version, tree))
-        questions.append((body.name, body.version, strange))
-    answers = ask_java([("bytes", name, version, data.hex()) for name, version, data in questions])
-    for (name, version, data), answer in zip(questions, answers, strict=True):
-        message = generated_class(name).read(data, version)
+    questions = [("tags", body.name, body.version, json.dumps(body.given)) for body in chosen]
+    for (_, name, version, _), answer in zip(questions, ask_java(questions), strict=True):
         assert answer.error == ""
-        assert message.write(version) == answer.data == data, (name, version)
+        message = generated_class(name).read(answer.data, version)
+        assert message.unknown_tagged_fields
+        assert message.write(version) == answer.data, (name, version)
         again = from_json(generated_class(name), to_json(message, version), version)
-        assert again.write(version) == data, (name, version)
+        assert again.write(version) == answer.data, (name, version)
+        tree = schema_reading.read(name, version, answer.data)
+        assert schema_reading.write(name, version, tree) == answer.data, (name, version)
 
 
 def test_a_field_of_another_version_is_dropped_or_refused_as_in_kafka(pairs: Any) -> None:
@@ -173,28 +161,3 @@ def class_for_captures(spec: Schema) -> type[Message]:
     union = every_release()
     by_number = {"request": union.request, "response": union.response}.get(spec.kind)
     return by_number(spec.api_key) if by_number else union.by_name(spec.name)
-
-
-def scratched(data: bytes, rng: Random) -> bytes:
-    """Return the data with a byte changed, or with some bytes inserted or removed."""
-    at = rng.randrange(len(data))
-    into = rng.choice((b"", b"\x00", b"\x01", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x80\x00"))
-    return data[:at] + into + data[at + 1 :]
-
-
-def with_strange_tags(name: str, version: int, tree: dict[str, Any]) -> dict[str, Any]:
-    """Return the tree with unknown tagged fields in the message and in every struct inside."""
-
-    def inside(spec: Any, tree: dict[str, Any]) -> dict[str, Any]:
-        strange = dict(tree)
-        for field in spec.fields:
-            value = strange.get(field.json_name)
-            if field.struct is None or value is None:
-                continue
-            if field.is_array:
-                strange[field.json_name] = [inside(field.struct, element) for element in value]
-            else:
-                strange[field.json_name] = inside(field.struct, value)
-        return strange | {UNKNOWN_TAGS: list(STRANGE_TAGS)}
-
-    return inside(schema(name).root, tree)

@@ -8,11 +8,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mockraft.vectors.bodies import random_body
 from mockraft.wire import schema_reading
 from mockraft.wire.json_form import from_json, to_json
 
 from ..budgets import budget
-from .conftest import generated_class, random_body
+from .conftest import generated_class
 
 MANNERS = ("empty", "extreme", "plain", "mixed")
 RELAXED = settings(

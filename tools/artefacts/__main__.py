@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import image, packages, sbom, site
+from . import image, packages, sbom, site, vectors
 from .build import Build, NotAtHandError
 from .source import commit_time_s, copy_source, uncommitted
 
@@ -25,6 +25,7 @@ PARTS: dict[str, Callable[[Build], None]] = {
     "packages": packages.build,
     "site": site.build,
     "sbom": sbom.build,
+    "vectors": vectors.build,
     "image": image.build,
 }
 EPILOG = """\
@@ -33,6 +34,7 @@ parts (all, if none is named):
              wheel for each Python from 3.11 that is at hand, for manylinux if auditwheel finds that it is one
   site       the documentation
   sbom       what the wheel and its extras need (CycloneDX JSON)
+  vectors    what codecs are judged by, made by Kafka's classes; needs Java 17, and Maven for the jars of each release
   image      the container image; needs a Docker engine (root starts dockerd if none answers), and BASE is its base
              image (default: python:3.13-slim, or where no registry answers, Debian by debootstrap)
 

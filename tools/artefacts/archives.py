@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import tarfile
 from pathlib import Path
 
 
-def write_tar_gz(folder: Path, target: Path, epoch_s: int) -> None:
-    """Archive a folder under its name: files sorted, owned by root, with one time and the modes 644 and 755."""
+def write_tar(folder: Path, target: Path, epoch_s: int) -> None:
+    """Archive a folder under its name: files sorted, owned by root, with one time and the modes 644 and 755.
+
+    It is compressed by xz, whose window is 64 MB, if the target is a .tar.xz, and by gzip otherwise.
+    """
     with (
         target.open("wb") as file,
-        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=epoch_s) as packed,
+        lzma.LZMAFile(file, "wb", preset=9)
+        if target.suffix == ".xz"
+        else gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=epoch_s) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
         for path in sorted((folder, *folder.rglob("*"))):

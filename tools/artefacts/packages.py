@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from .archives import write_tar_gz
+from .archives import write_tar
 from .build import Build
 
 _CLASSIFIER = "Programming Language :: Python :: 3."
@@ -64,7 +64,7 @@ def build_sdist(build: Build, project: Path) -> Path:
             archive.extractall(unpacked, filter="data")
         # setuptools writes the owner of the files, and the time at which it made PKG-INFO and setup.cfg.
         (folder,) = unpacked.iterdir()
-        write_tar_gz(folder, build.target / sdist.name, build.epoch_s)
+        write_tar(folder, build.target / sdist.name, build.epoch_s)
     return build.target / sdist.name
 
 

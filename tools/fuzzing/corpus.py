@@ -8,10 +8,11 @@ from collections.abc import Collection
 from pathlib import Path
 from random import Random
 
+from mockraft.vectors.bodies import random_body
 from mockraft.wire import records
 from mockraft.wire.json_form import from_json
 
-from tests.wire.conftest import all_pairs, generated_class, random_body
+from tests.wire.conftest import all_pairs, generated_class
 from tools.mutation.coverage_by_test import CoverageByTest, Line
 
 from .targets import TARGETS

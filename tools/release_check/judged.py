@@ -11,17 +11,18 @@ from random import Random
 from mockraft.codegen.overlay import load
 from mockraft.conformance import Run, run
 from mockraft.conformance.verdicts import Parting, outcome_text, partings
+from mockraft.kafka.message_oracle import Answer, ask_java, without_records
 from mockraft.kafka.mockraft_process import MockraftController
 from mockraft.kafka.processes import random_uuid
 from mockraft.releases import Release
+from mockraft.vectors.bodies import MANNERS, NOT_GENERATED, random_body
 from mockraft.wire.errors import WireError
-from mockraft.wire.json_form import from_json, to_json
+from mockraft.wire.json_form import Tree, from_json, to_json
 from mockraft.wire.overlay import Overlay, using
 from mockraft.wire.schema_files import load as load_schema
 from mockraft.wire.schema_files import parse
 from mockraft.wire.spec_files import FOLDERS
 
-from tests.wire.conftest import MANNERS, NOT_GENERATED, Answer, Tree, ask_java, random_body, without_records
 from tools.on_kafka import SEED, TOKEN_KEY, run_on_kafka
 
 from .report import FailedError, Findings, table

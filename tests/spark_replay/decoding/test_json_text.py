@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay.decoding.json_text import json_text, of_float
+from mockraft.vectors.bodies import MANNERS, random_body
 from mockraft.wire import messages
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.message import Message
 from mockraft.wire.overlay import using
 from mockraft.wire.redaction.messages import masked
-
-from ...wire.conftest import MANNERS, random_body
 
 
 def by_way_of_a_tree(message: Message, version: int) -> str:

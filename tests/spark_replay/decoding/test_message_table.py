@@ -14,6 +14,7 @@ from mockraft.spark_replay.decoding import decode_batches, decode_frames
 from mockraft.spark_replay.decoding.frame_shapes import SHAPES_BYTES_MAX, ShapeTable
 from mockraft.spark_replay.decoding.verdicts import first_difference
 from mockraft.spark_replay.schemas import FRAMES, MESSAGES
+from mockraft.vectors.bodies import random_body
 from mockraft.wire.json_form import from_json
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
@@ -23,7 +24,6 @@ from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from mockraft.wire.overlay import using
 
-from ...wire.conftest import random_body
 from .conftest import AnyRow, Row, frame_table, request_frame, response_frame
 
 

@@ -21,6 +21,7 @@ from mockraft.spark_replay.decoding import (
 )
 from mockraft.spark_replay.decoding.frame_shapes import ShapeTable
 from mockraft.spark_replay.schemas import FRAMES
+from mockraft.vectors.bodies import random_body
 from mockraft.wire import messages
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
@@ -28,7 +29,6 @@ from mockraft.wire.overlay import using
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 from ...budgets import sample
-from ...wire.conftest import random_body
 from .conftest import Row, frame_table, request_frame, response_frame
 
 

@@ -33,7 +33,7 @@ def test_packages_are_the_same_from_another_folder_umask_and_time_zone(packages:
 
 @soak
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", ["site", "sbom"])
+@pytest.mark.parametrize("part", ["site", "sbom", "vectors"])
 def test_another_part_is_the_same_from_another_folder_umask_and_time_zone(part: str, tmp_path: Path) -> None:
     here, elsewhere = contents(build_here(tmp_path / "here", part)), contents(build_elsewhere(tmp_path, part))
     assert len(here) == 2
