@@ -51,6 +51,7 @@ class Case:
         elr: True (or False): only with (without) eligible leader replicas; None: either.
         alone: no other case may run at the same time: it reads or changes shared state.
         below_newest: only below the newest metadata.version that the controller supports.
+        without_brokers: only on controllers that have no brokers of their own when the run starts.
         disruptive: it makes Kafka's controller resign, or leaves something behind.
     """
 
@@ -69,6 +70,7 @@ class Case:
     since_release: str | None = None
     before_release: str | None = None
     below_newest: bool = False
+    without_brokers: bool = False
 
     @property
     def bounds(self) -> list[str]:
@@ -93,6 +95,8 @@ class Case:
             return f"before Kafka {self.before_release}"
         if self.below_newest and level >= target.newest_metadata_version:
             return f"{level} is the newest metadata.version that it supports"
+        if self.without_brokers and target.brokers:
+            return "the controller has brokers of its own"
         if self.elr is not None and self.elr != bool(target.finalized_features.get(ELR, 0)):
             return f"only {'with' if self.elr else 'without'} {ELR}"
         return None
@@ -119,6 +123,7 @@ class Options(TypedDict, total=False):
     since_release: str
     before_release: str
     below_newest: bool
+    without_brokers: bool
 
 
 def case(name: str, source: str, rank: Rank = Rank.MUST, **options: Unpack[Options]) -> Callable[[Trial], Trial]:

@@ -40,7 +40,8 @@ class Target:
     `api_versions` maps API key to the versions offered, `supported_features` a feature to its range and
     `finalized_features` a feature to its level. `leader_epoch` and `end_offset` are the metadata log's at the start.
     `unanswered` are APIs that did not answer; nobody waits long for them again. `stated` is the release that the
-    caller knows it to be.
+    caller knows it to be. `brokers` counts those that were there at the start, such as the controller itself if it has
+    both roles.
     """
 
     host: str
@@ -54,6 +55,7 @@ class Target:
     finalized_features: dict[str, int] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
     stated: Release | None = None
+    brokers: int = 0
 
     @property
     def bootstrap(self) -> str:
@@ -148,6 +150,7 @@ async def _learn(target: Target, cluster_id: str | None) -> Target:
         await _learn_quorum(connection, target)
         await _learn_features(connection, target)
         target.cluster_id = cluster_id or await _cluster_id(connection, target)
+        target.brokers = await _brokers(connection, target)
     finally:
         await connection.close()
     return target
@@ -197,6 +200,18 @@ async def _cluster_id(connection: KafkaConnection, target: Target) -> str:
         if found and answer["errorCode"] == error_codes.INCONSISTENT_CLUSTER_ID:
             return found[1]
     raise CannotConnectError(f"{target.bootstrap} does not return its cluster id: pass it with --cluster-id")
+
+
+async def _brokers(connection: KafkaConnection, target: Target) -> int:
+    """Return how many brokers could have replicas: controllers list none, but the refusal of so many replicas tells."""
+    topic = {"name": "conformance-probe", "numPartitions": 1, "replicationFactor": 10_000}
+    try:
+        answer = await _send(connection, "CreateTopics", {"topics": [topic], "validateOnly": True})
+    except (WireError, UnsupportedVersionError, DisconnectedError, RequestTimedOutError):
+        target.unanswered.add("CreateTopics")
+        return 0
+    found = re.search(r"only (\d+) broker", "".join(str(each.get("errorMessage")) for each in answer["topics"]))
+    return int(found[1]) if found else 0
 
 
 async def _send(connection: KafkaConnection, api: str, tree: Tree) -> Tree:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
-from mockraft.cli.refusals import api_filter, client_security, end, end_without, host_and_port, write_json
+from mockraft.cli.refusals import api_filter, client_security, end, end_without, host_and_port, write_file, write_json
 from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.spark_replay.regression import replay as replaying
@@ -82,6 +82,7 @@ class Options(CaptureOptions):
         None, help="Client properties for a controller with TLS or SASL, as Kafka's tools take them."
     )
     json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
+    junit_file: Path | None = option(None, "--junit", help="Write it as JUnit XML, a test case for each API.")
     show_secrets: bool = option(False, help="Show passwords, keys, tokens and sensitive configs.")
 
 
@@ -106,6 +107,8 @@ def replay(options: Options) -> None:
     except (DisconnectedError, UnsupportedVersionError, WireError) as error:
         end("replay", error, ExitCode.NO_ANSWER)
     write_json("replay", options.json_file, found.to_json())
+    if options.junit_file is not None:
+        write_file("replay", options.junit_file, found.to_junit(options.bootstrap, options.capture.name))
     if options.json_file != Path("-"):
         _show(found)
     if found.same < found.sent:

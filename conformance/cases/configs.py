@@ -200,7 +200,13 @@ async def controller_has_configs_by_its_id(world: World) -> None:
     await alter(world, request, answer=[GOOD], validateOnly=True)
 
 
-@case("a controller of a dynamic quorum has no configs", MANAGER, Rank.QUIRK, lacks=Behaviour.CONTROLLERS_ARE_NODES)
+@case(
+    "a controller of a dynamic quorum has no configs",
+    MANAGER,
+    Rank.QUIRK,
+    lacks=Behaviour.CONTROLLERS_ARE_NODES,
+    without_brokers=True,
+)
 async def controller_of_a_dynamic_quorum_has_no_configs(world: World) -> None:
     if not world.target.finalized_features.get("kraft.version"):
         raise NotApplicableError("the quorum is static: kraft.version is 0")

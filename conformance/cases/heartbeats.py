@@ -233,7 +233,12 @@ async def last_leader_of_partition_cannot_shut_down(world: World) -> None:
     await world.heartbeat(a, wantShutDown=True)
 
 
-@case("a broker in controlled shutdown waits until the others have read what it wrote", STATES, alone=True)
+@case(
+    "a broker in controlled shutdown waits until the others have read what it wrote",
+    STATES,
+    alone=True,
+    without_brokers=True,
+)
 async def controlled_shutdown_waits_until_others_have_caught_up(world: World) -> None:
     _topic, a, b = await world.replicated(2)
     await world.heartbeat(b, currentMetadataOffset=1)
@@ -253,7 +258,13 @@ async def broker_that_goes_on_with_its_shutdown_cannot_be_kept_by_wanting_to_run
     await world.wrote()
 
 
-@case("a broker that shut down is fenced and stays marked until it registers anew", "KIP-841", Rank.QUIRK, alone=True)
+@case(
+    "a broker that shut down is fenced and stays marked until it registers anew",
+    "KIP-841",
+    Rank.QUIRK,
+    alone=True,
+    without_brokers=True,
+)
 async def broker_that_shut_down_is_fenced_and_stays_marked_until_it_registers_anew(world: World) -> None:
     _topic, a, b = await world.replicated(2)
     await world.heartbeat(b)

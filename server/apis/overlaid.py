@@ -13,7 +13,7 @@ from dataclasses import replace
 from mockraft.kafka_api.api import Parked
 from mockraft.server.apis.api import AnyApi, Api
 from mockraft.server.controller.settings.offers import Offer
-from mockraft.wire.message import Message
+from mockraft.wire.message import Message, field_names
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.recast import recast
 
@@ -62,7 +62,7 @@ def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> AnyApi
         handle=lambda _request, _ctx, _controller: response(),
         min_version=request.min_version,
         max_version=_newest(request),
-        error_form=lambda _request, _error_code, _message: response(),
+        error_form=None if "error_code" in field_names(response) else lambda _request, _code, _message: response(),
         active_only=False,
         served_by=SCHEMA_DEFAULTS,
     )

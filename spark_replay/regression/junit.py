@@ -11,8 +11,9 @@ from mockraft.wire.printable import printable
 
 
 def as_junit(found: Mapping[str, Any]) -> bytes:
-    """Return the XML of the JSON report of `mockraft spark replay`. An API fails by its differences that count,
-    of which the report may have the most frequent kinds only.
+    """Return the XML of the JSON report of `mockraft spark replay`, of which it needs no more than it reads here.
+
+    An API fails by its differences that count; the report may have the most frequent kinds only.
     """
     suite = ET.Element(
         "testsuite",

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from mockraft.spark_replay.regression.diff import ABSENT, MISSING, NO_ANSWER, Absent, Difference
+from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.replay import ExchangeResult, Replayed
 from mockraft.wire.json_form import Json
@@ -78,6 +79,25 @@ class Report(NamedTuple):
             "leftOut": [{"api": api, "why": why, "count": count} for (api, why), count in self.left_out.items()],
             "bound": {kind: len(pairs) for kind, pairs in self.renaming.pairs.items()},
         }
+
+    def to_junit(self, target: str, session: str) -> bytes:
+        """Return JUnit XML, as of the report of `mockraft spark replay`; `session` names the capture."""
+        counts = [
+            {"api": each.api, "sent": each.sent, "differences": each.different + each.failed} for each in self.apis
+        ]
+        differences = [
+            {
+                "api": each.api,
+                "path": each.path,
+                "kind": "differs",
+                "count": each.occurrences,
+                "expected": _json(each.captured),
+                "actual": _json(each.live),
+                "first": {"exchange": each.examples[0], "session": session},
+            }
+            for each in self.findings
+        ]
+        return as_junit({"target": target, "apis": counts, "differences": differences})
 
 
 def report(replayed: Replayed) -> Report:

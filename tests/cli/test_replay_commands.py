@@ -1,6 +1,7 @@
 """`mockraft record` and `mockraft replay` on a capture of a real controller."""
 
 import json
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,16 @@ def test_equal_answers_are_reported_with_exit_code_0(tmp_path: Path) -> None:
 
 
 def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Path) -> None:
-    path = tmp_path / "report.json"
+    path, junit = tmp_path / "report.json", tmp_path / "report.xml"
     with Controller.sync(release="4.3") as controller:
         # The first two are the replay's own: version 5, and then 4.
         lie = stub("ApiVersions").on_call(3).change(response={"throttleTimeMs": 5, "errorCode": 41})
         controller.call(controller.running.node.script.stubs.add, lie)
-        result = replay(controller.bootstrap, "--filter", "ApiVersions", "--json", str(path))
+        result = replay(controller.bootstrap, "--filter", "ApiVersions", "--json", str(path), "--junit", str(junit))
     assert result.exit_code == 1
+    (failure,) = ET.parse(junit).iter("failure")
+    assert failure.get("message") == "1 difference in 34 responses"
+    assert failure.text == "errorCode differs 1x: captured 0, live 41 (first #1 of controller-4.3.1.pcap)"
     assert "ApiVersions errorCode 1x (#1)" in one_line(result.output)
     assert "captured 0 NONE live 41 NOT_CONTROLLER" in one_line(result.output)
     report: dict[str, Any] = json.loads(path.read_text())

@@ -24,20 +24,25 @@ RIGHT = (JSON, HEX, JSON[:-1].replace("5", '5, "unknown": 1') + "}", ERROR)
 """Answers to the four questions about `vectors`."""
 
 
-@pytest.fixture
-def vectors(tmp_path: Path) -> Path:
+def write_vectors(parent: Path) -> Path:
+    """Write a folder with three vectors of one message."""
     tree: Tree = {"version": 0, "lastContainedLogTimestamp": 5}
     lines = [
         Vector(version=0, kind="filled", json=tree, hex="0000000000000000000500"),
         Vector(version=0, kind="unknown tags", json=tree, hex="0000000000000000000501a84600"),
         Vector(version=0, kind="malformed", hex="0000", error="java.nio.BufferUnderflowException"),
     ]
-    folder = tmp_path / "vectors"
+    folder = parent / "vectors"
     (folder / "4.4.0").mkdir(parents=True)
     sha256 = write_message(folder / "4.4.0", NAME, lines)
     of = MessageVectors(message=NAME, kafka_class="", spec="", versions=[0], vectors=3, sha256=sha256)
     write_manifest(folder, "0.2.0", {"4.4.0": [of]})
     return folder
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    return write_vectors(tmp_path)
 
 
 def saying(*lines: str, then: str = "") -> str:

@@ -108,11 +108,12 @@ async def test_verdicts_show_secrets_only_on_request(show_secrets: bool, tmp_pat
         assert show_secrets or "[hidden]" in text
 
 
-PLACED_BEFORE_4_3 = 1
-"""Cases about placement that hold before Kafka 4.3 only."""
+BEFORE_4_3 = 2
+"""Cases of those below that hold before Kafka 4.3 only."""
 
 
-async def test_other_brokers_leave_placement_out() -> None:
+async def test_other_brokers_leave_cases_out_that_they_would_fail() -> None:
+    """As the controller's own broker does, if it has both roles."""
     async with Controller() as controller:
 
         async def stays(world: World) -> None:
@@ -120,12 +121,11 @@ async def test_other_brokers_leave_placement_out() -> None:
             world._undo.clear()
 
         await verdict_of(controller, stays)
-        found = await conformance.run(
-            controller.bootstrap, cases=[case for case in all_cases() if case.area == "placement"]
-        )
+        cases = [case for case in all_cases() if case.area == "placement" or case.without_brokers]
+        found = await conformance.run(controller.bootstrap, cases=cases)
     left_out = [each for each in found.verdicts if each.reason.startswith("the controller has brokers of its own")]
     assert {each.outcome for each in left_out} == {Outcome.NOT_APPLICABLE}
-    assert len(left_out) == len(found.verdicts) - PLACED_BEFORE_4_3
+    assert len(left_out) == len(found.verdicts) - BEFORE_4_3
     assert found.failures == []
 
 

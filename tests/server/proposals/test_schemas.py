@@ -73,6 +73,24 @@ def test_a_request_that_is_not_for_controllers_is_not_offered(folder_of: Any) ->
     assert 9000 not in apis_over(APIS, overlay(folder_of(trees)))
 
 
+async def test_an_error_is_injected_into_an_api_of_a_fork(folder_of: Any) -> None:
+    """With the API key, listeners and fields of aiven/inkless' AlterDisklessSwitch."""
+    about = {"apiKey": 501, "validVersions": "0", "flexibleVersions": "0+"}
+    fields = [
+        {"name": "ErrorCode", "type": "int16", "versions": "0+"},
+        {"name": "ErrorMessage", "type": "string", "versions": "0+", "nullableVersions": "0+"},
+    ]
+    request = {"name": "AlterDisklessSwitchRequest", "type": "request", "listeners": ["broker", "controller"]}
+    response = {"name": "AlterDisklessSwitchResponse", "type": "response", "fields": fields}
+    folder = folder_of([about | request | {"fields": []}, about | response])
+    async with Controller(release="4.2", schemas=folder) as controller:
+        connection = await connect(controller.host, controller.port, messages=controller.messages)
+        controller.stub(501).inject_error("UNKNOWN_TOPIC_OR_PARTITION", "no such log")
+        answer: Any = await connection.send(controller.messages.by_name("AlterDisklessSwitchRequest")())
+        assert (answer.error_code, answer.error_message) == (3, "no such log")
+        await connection.close()
+
+
 async def test_api_versions_itself_may_be_changed(folder_of: Any, tmp_path: Path) -> None:
     changed = spec("ApiVersionsResponse")
     changed["fields"].append({"name": "Mood", "type": "string", "versions": "0+", "default": "fine"})
