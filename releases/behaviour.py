@@ -119,6 +119,7 @@ class Behaviour(Enum):
         "4.2", "cleanup.policy may be empty, with remote storage too (KIP-1161, LogConfig)"
     )
     DOWNGRADE_NAMES_BOTH_LEVELS = _since("4.2", "a refused downgrade of metadata.version names the present level")
+    AUTO_JOIN = _since("4.2", "an observer may add itself to the voters (KIP-853, controller.quorum.auto.join.enable)")
     CORDONING = _since("4.3", "cordoned.log.dirs is a known key, and a refused placement names it (KIP-1066)")
     GROUP_SYNONYMS_ARE_THE_BROKERS = _since("4.3", "the synonym of a group's default is the broker's key (GroupConfig)")
     CONTROLLERS_ARE_NODES = _since(

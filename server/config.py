@@ -151,6 +151,11 @@ class ControllerConfig:
         group="Quorum",
         help="Controllers of a quorum that this one follows as an observer until it is added as a voter: HOST:PORT,…",
     )
+    controller_quorum_auto_join_enable: bool = option(
+        False,
+        group="Quorum",
+        help="Join the voters without being added, from Kafka 4.2 on (controller.quorum.auto.join.enable).",
+    )
     controller_quorum_election_timeout_ms: int = option(1_000, lowest=1)
     controller_quorum_fetch_timeout_ms: int = option(2_000, lowest=1)
     controller_quorum_election_backoff_max_ms: int = option(1_000, lowest=1)
@@ -476,6 +481,8 @@ class ControllerConfig:
                 feature = f"kraft.version={levels.kraft_version}"
                 raise ValueError(f"kraft_version={self.kraft_version} contradicts the feature {feature}")
             object.__setattr__(self, "kraft_version", levels.kraft_version)
+        if self.controller_quorum_auto_join_enable and not of.has(Behaviour.AUTO_JOIN):
+            raise ValueError(f"controller_quorum_auto_join_enable: Kafka {of.name} has no such property, 4.2 has it")
         if self.server_properties:
             server_properties.check(self.server_properties, of, fields(self))
 

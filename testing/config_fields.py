@@ -41,6 +41,7 @@ class ControllerConfigFields(TypedDict, total=False):
     controller_quorum_voters: str | None
     initial_controllers: str | None
     controller_quorum_bootstrap_servers: str | None
+    controller_quorum_auto_join_enable: bool
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
     controller_quorum_election_backoff_max_ms: int

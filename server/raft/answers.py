@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from mockraft.kafka_api.refusals import SHOWN_MAX
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.snapshot import EpochEndOffset, SnapshotId
 from mockraft.server.controller.quorum.voter_set import PARTITION
@@ -19,13 +20,16 @@ from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
+from mockraft.wire.printable import printable_line
 from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:
+    from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
     from mockraft.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
     from mockraft.wire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
     from mockraft.wire.messages.fetch_response import FetchResponse
     from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+    from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
     from mockraft.wire.messages.update_raft_voter_response import UpdateRaftVoterResponse
     from mockraft.wire.messages.vote_response import VoteResponse
 
@@ -48,6 +52,11 @@ class _Endpoint(Protocol):
     node_id: int
     host: str
     port: int
+
+
+class _VoterResponse(Protocol):
+    error_code: int
+    error_message: str | None
 
 
 class _Leader(Protocol):
@@ -197,6 +206,35 @@ def update_voter(quorum: QuorumState, target: Target, response: UpdateRaftVoterR
     if quorum.following is not None:
         quorum.following.has_updated_leader = True
         _followed(quorum, now_ms)
+    return True
+
+
+def add_voter(quorum: QuorumState, target: Target, response: AddRaftVoterResponse, now_ms: int) -> bool:
+    """Handle a response to this observer's AddRaftVoter."""
+    return _voters_changed(quorum, target, response, "added", error_codes.DUPLICATE_VOTER, now_ms)
+
+
+def remove_voter(quorum: QuorumState, target: Target, response: RemoveRaftVoterResponse, now_ms: int) -> bool:
+    """Handle a response to this observer's RemoveRaftVoter of the voter with its id."""
+    return _voters_changed(quorum, target, response, "removed", error_codes.VOTER_NOT_FOUND, now_ms)
+
+
+def _voters_changed(
+    quorum: QuorumState, target: Target, response: _VoterResponse, done: str, done_before: int, now_ms: int
+) -> bool:
+    """Log a refusal, and send the next request in a while."""
+    assert quorum.following is not None
+    if response.error_code == error_codes.NONE:
+        _LOGGER.info("node %d: %s as voter by leader %d", quorum.config.node_id, done, target.id)
+    else:
+        _LOGGER.warning(
+            "node %d: not %s as voter by leader %d: %s: %s",
+            *(quorum.config.node_id, done, target.id, error_codes.name(response.error_code)),
+            printable_line(response.error_message or "", SHOWN_MAX),
+        )
+    if response.error_code not in (error_codes.NONE, error_codes.REQUEST_TIMED_OUT, done_before):
+        return False
+    quorum.following.update_voters_ms = now_ms + quorum.config.controller_quorum_fetch_timeout_ms
     return True
 
 

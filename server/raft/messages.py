@@ -5,12 +5,14 @@ from __future__ import annotations
 from mockraft.server.controller.quorum.voter_set import PARTITION, ReplicaKey
 from mockraft.server.raft.quorum_state import QuorumState
 from mockraft.server.raft.states import Role
+from mockraft.wire.messages import add_raft_voter_request as add
 from mockraft.wire.messages import begin_quorum_epoch_request as begin
 from mockraft.wire.messages import end_quorum_epoch_request as end
 from mockraft.wire.messages import fetch_request as fetch
 from mockraft.wire.messages import fetch_snapshot_request as fetch_snapshot
 from mockraft.wire.messages import update_raft_voter_request as update
 from mockraft.wire.messages import vote_request as vote
+from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 FETCH_MAX_WAIT_MS = 500
@@ -124,4 +126,24 @@ def update_voter(quorum: QuorumState) -> update.UpdateRaftVoterRequest:
         k_raft_version_feature=update.KRaftVersionFeature(
             min_supported_version=local.kraft_version_min, max_supported_version=local.kraft_version_max
         ),
+    )
+
+
+def add_voter(quorum: QuorumState) -> add.AddRaftVoterRequest:
+    """Build an AddRaftVoter request of this observer, which fetches the VotersRecord before that is committed."""
+    local = quorum.log.local_voter
+    return add.AddRaftVoterRequest(
+        cluster_id=quorum.config.cluster_id,
+        timeout_ms=quorum.config.controller_quorum_request_timeout_ms,
+        voter_id=local.key.id,
+        voter_directory_id=local.key.directory_id,
+        listeners=[add.Listener(name=name, host=host, port=port) for name, host, port in local.endpoints],
+        ack_when_committed=False,
+    )
+
+
+def remove_voter(quorum: QuorumState, voter: ReplicaKey) -> RemoveRaftVoterRequest:
+    """Build a RemoveRaftVoter request."""
+    return RemoveRaftVoterRequest(
+        cluster_id=quorum.config.cluster_id, voter_id=voter.id, voter_directory_id=voter.directory_id
     )

@@ -49,7 +49,7 @@ class Following:
     """A follower's knowledge of its leader, and how long it may go without an answer from it."""
 
     fetch_timeout_ms: int
-    update_voter_ms: int
+    update_voters_ms: int
     has_fetched: bool = False
     has_updated_leader: bool = False
     snapshot_id: SnapshotId | None = None
@@ -141,6 +141,12 @@ class QuorumState:
     def is_voter(self) -> bool:
         """True if this node has a vote."""
         return self.log.voters.is_voter(self.key)
+
+    @property
+    def joins(self) -> bool:
+        """True if this observer adds itself to the voters (KafkaRaftClient.shouldSendAddOrRemoveVoterRequest)."""
+        config = self.config
+        return config.controller_quorum_auto_join_enable and self.log.kraft_version > 0 and not self.is_voter
 
     @property
     def is_leader(self) -> bool:
@@ -385,7 +391,7 @@ class QuorumState:
         timeout_ms = self.config.controller_quorum_fetch_timeout_ms
         # One commit answers all followers: timeouts that end at the same time split the vote. Kafka's threads differ.
         fetch_timeout_ms = timeout_ms + self._random_ms(timeout_ms // _FETCH_TIMEOUT_PER_JITTER + 1)
-        self.following = Following(fetch_timeout_ms, update_voter_ms=now_ms + timeout_ms)
+        self.following = Following(fetch_timeout_ms, update_voters_ms=now_ms + timeout_ms)
         self.deadline_ms = now_ms + fetch_timeout_ms
 
     def _step(

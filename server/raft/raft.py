@@ -17,7 +17,7 @@ from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, Replica
 from mockraft.server.raft import answers, messages, voter_changes
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
-from mockraft.server.raft.quorum_state import QuorumState, VoterChange
+from mockraft.server.raft.quorum_state import Following, QuorumState, VoterChange
 from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role, grants
 from mockraft.wire.errors import WireError
@@ -270,10 +270,11 @@ class Raft(QuorumState):
                 self.to_prospective(now_ms)
                 return
             self._wait(self.deadline_ms if self.automatic else None)
-            if now_ms >= following.update_voter_ms:
-                self._update_voter(now_ms)
+        if self.is_voter or self.joins:
+            if now_ms >= following.update_voters_ms:
+                self._update_voters(now_ms)
             else:
-                self._wait(following.update_voter_ms)
+                self._wait(following.update_voters_ms)
         self._fetch_from_best(now_ms)
 
     def _poll_resigned(self, now_ms: int) -> None:
@@ -288,21 +289,35 @@ class Raft(QuorumState):
         self._wait(self.requests.next_ms(now_ms) if waiting else None)
         self._wait(self.deadline_ms)
 
-    def _update_voter(self, now_ms: int) -> None:
-        """Send the leader this voter's endpoints if it may not know them."""
+    def _update_voters(self, now_ms: int) -> None:
+        """Send the leader what its voters do not have of this node."""
         following, leader = self.following, self.leader_address
         assert following is not None
         assert leader is not None
-        if self.log.kraft_version:
-            is_needed = self.log.voters.needs_update(self.log.local_voter)
-        else:
-            is_needed = not following.has_updated_leader
-        if is_needed and not self.requests.is_ready(leader.id, now_ms):
+        missing = self._missing_in_voters(following)
+        if missing is not None and not self.requests.is_ready(leader.id, now_ms):
             # A fetch is in flight; send this before the next one.
             return
-        following.update_voter_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
-        if is_needed:
-            self._send(Target(*leader), messages.update_voter(self), answers.update_voter, now_ms)
+        following.update_voters_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
+        if missing is not None:
+            self._send(Target(*leader), *missing, now_ms, missing[0].max_version)
+
+    def _missing_in_voters(self, following: Following) -> tuple[Message, Answered] | None:
+        """Return the request for what the voters do not have: this voter's endpoints, or this observer as a voter.
+
+        An observer first removes the voter with its id, which has another directory.
+        """
+        voters = self.log.voters
+        if not self.is_voter:
+            stale = voters.nodes.get(self.config.node_id)
+            if stale is not None:
+                return messages.remove_voter(self, stale.key), answers.remove_voter
+            return messages.add_voter(self), answers.add_voter
+        if self.log.kraft_version:
+            is_needed = voters.needs_update(self.log.local_voter)
+        else:
+            is_needed = not following.has_updated_leader
+        return (messages.update_voter(self), answers.update_voter) if is_needed else None
 
     def _fetch_from_best(self, now_ms: int) -> None:
         """Fetch from the leader, or from any voter if the leader does not respond (maybeSendFetchToBestNode)."""

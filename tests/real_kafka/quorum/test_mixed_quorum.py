@@ -152,6 +152,23 @@ def test_kafkas_controller_and_ours_follow_each_other(mixed: Mixed, start_broker
     assert mixed.kafka.running
 
 
+def test_our_observer_joins_the_voters_of_kafkas_leader_and_again_with_another_directory(mixed: Mixed) -> None:
+    mixed.elect(3000)
+    mixed.resign(3000)
+    seen = set()
+    for _ in range(2):
+        with Controller.sync(
+            node_id=5000,
+            cluster_id=mixed.kafka.cluster_id,
+            controller_quorum_bootstrap_servers=mixed.bootstrap,
+            controller_quorum_auto_join_enable=True,
+        ) as newcomer:
+            newcomer.wait_until(lambda: newcomer.running.controller.raft.is_voter, 60)
+            assert describe(mixed.kafka.bootstrap)[:2] == (KAFKA_ID, {3000, 3001, KAFKA_ID, 5000})
+            seen.add(newcomer.call(lambda: newcomer.running.controller.raft.key))
+    assert len(seen) == 2, "the second one first had the voter of its id removed"
+
+
 def describe(servers: str) -> tuple[int, set[int], set[int]]:
     """Leader, voters and observers, as kafka-metadata-quorum says them."""
     result = KafkaTool("kafka-metadata-quorum").run("--bootstrap-controller", servers, "describe", "--status")

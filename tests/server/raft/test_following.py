@@ -8,8 +8,10 @@ from mockraft.server.controller.settings import features
 from mockraft.server.raft.states import Role
 from mockraft.wire import error_codes
 from mockraft.wire.messages import fetch_response, fetch_snapshot_response
+from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
 from mockraft.wire.messages.fetch_request import FetchRequest
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
 
@@ -73,6 +75,48 @@ def test_a_batch_that_is_cut_off_or_damaged_is_fetched_again(node: Any, leaders_
 def test_batches_that_do_not_follow_are_left_out(node: Any, leaders_log: Any) -> None:
     node.fetched(node.sent[0], leader_id=2, records=leaders_log.read(4, 1 << 20))
     assert node.log.end_offset == 0
+
+
+def joining(node: Any, response: Any = None) -> Any:
+    """Return what is sent after a fetch and its timeout, and answer that, if a response is given."""
+    (fetch,) = node.sent
+    node.now_ms += 2_000
+    (sent,) = node.fetched(fetch, leader_id=2)
+    if response is not None:
+        node.answer(sent, response)
+    return sent.message
+
+
+def test_an_observer_has_the_voter_of_its_id_removed_before_it_joins(new_node: Any) -> None:
+    node = new_node(node_id=3, controller_quorum_auto_join_enable=True)
+    node.log.directory_id = bytes(16)
+    node.follow(leader_id=2, epoch=1)
+    removal = joining(node, RemoveRaftVoterResponse())
+    assert (removal.voter_id, removal.voter_directory_id) == (3, bytes([3]) * 16)
+    assert [type(each.message) for each in node.sent] == [FetchRequest], "not again at once"
+
+
+@pytest.mark.parametrize(
+    ("error_code", "asks_leader"),
+    [
+        (error_codes.NONE, True),
+        (error_codes.REQUEST_TIMED_OUT, True),
+        (error_codes.DUPLICATE_VOTER, True),
+        (error_codes.INVALID_REQUEST, False),
+    ],
+)
+def test_an_observer_that_joins_asks_again_after_the_fetch_timeout(
+    new_node: Any, error_code: int, asks_leader: bool
+) -> None:
+    node = new_node(node_id=4, controller_quorum_auto_join_enable=True)
+    node.follow(leader_id=2, epoch=1)
+    message = joining(node, AddRaftVoterResponse(error_code=error_code))
+    assert (message.voter_id, message.voter_directory_id) == (4, node.log.directory_id)
+    assert [(each.host, each.port) for each in message.listeners] == [("node4", 9004)]
+    assert not message.ack_when_committed
+    (fetch,) = node.sent
+    assert (fetch.node_id == 2) is asks_leader, "an unexpected error has it ask another node for the leader"
+    assert joining(node) == message
 
 
 def test_truncates_a_diverging_log_and_notifies_the_controller_but_never_committed_records(
