@@ -49,6 +49,7 @@ class ServerSecurity:
     sasl_enabled_mechanisms: tuple[str, ...] = ()
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     connections_max_reauth_ms: int = 0
+    mechanisms_max_reauth_ms: Mapping[str, int] = field(default_factory=dict)
     client_security: ClientSecurity | None = None
 
     def __post_init__(self) -> None:

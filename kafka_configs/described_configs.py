@@ -27,6 +27,15 @@ _SAME_CONFIG: Final = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
 
+_MECHANISM_KEYS: Final = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+"""Keys that a listener has for each mechanism, whose name stands before them."""
+
 
 class SynonymValue(NamedTuple):
     """One source of a value; the value is None if it must not be shown."""
@@ -175,7 +184,9 @@ def _same(name: str) -> tuple[str, ...]:
         if name in names:
             return names
     by_listener = LISTENER_KEY.fullmatch(name)
-    return (name, by_listener[1]) if by_listener else (name,)
+    if by_listener is None:
+        return (name,)
+    return (name, next(filter(by_listener[1].endswith, _MECHANISM_KEYS), by_listener[1]))
 
 
 @cache

@@ -398,6 +398,11 @@ class ControllerConfig:
         return replace(given, client_security=own)
 
     @property
+    def mechanisms_max_reauth_ms(self) -> Mapping[str, int]:
+        """`connections.max.reauth.ms` of single mechanisms, in `server_properties`."""
+        return server_properties.mechanisms_max_reauth_ms(self.server_properties, self.controller_listener_name)
+
+    @property
     def own_client_security(self) -> "ClientSecurity | None":
         """Security of connections to other controllers; None: PLAINTEXT, or SASL without configured credentials."""
         return self.listener_security.client_security

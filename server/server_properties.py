@@ -6,10 +6,12 @@ DescribeConfigs shows them; mockraft has no further use for them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field
 from typing import Any, Final
 
+from mockraft.kafka_api.security import MECHANISMS
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, ConfigKey
 from mockraft.kafka_configs.config_values import parse_property
@@ -42,6 +44,11 @@ _AUTHORIZERS: Final = {
     for name, kind in (("super.users", "STRING"), ("allow.everyone.if.no.acl.found", "BOOLEAN"))
 }
 """Properties of Kafka's StandardAuthorizer, which are not among the keys of brokers."""
+
+
+_MAX_REAUTH: Final = "connections.max.reauth.ms"
+_MAX_REAUTH_OF: Final = re.compile(rf"listener\.name\.([^.]+)\.([^.]+)\.{re.escape(_MAX_REAUTH)}")
+"""The property of one mechanism of a listener, both in lower case (SaslChannelBuilder)."""
 
 
 def property_of(field: str) -> str:
@@ -80,8 +87,21 @@ def fields_and_others(
     return own, others
 
 
+def mechanisms_max_reauth_ms(properties: Mapping[str, str], listener_name: str) -> dict[str, int]:
+    """Return `connections.max.reauth.ms` of single mechanisms. ValueError for another listener or mechanism."""
+    own = {f"listener.name.{listener_name.lower()}.{each.lower()}.{_MAX_REAUTH}": each for each in MECHANISMS}
+    found = {}
+    for name in filter(_MAX_REAUTH_OF.fullmatch, properties):
+        if name not in own:
+            raise ValueError(f"{name}: the controller has no such mechanism; it may be {' or '.join(own)}")
+        found[own[name]] = int(properties[name])
+    return found
+
+
 def _key(name: str, of: Release) -> ConfigKey:
     keys = {**config_keys.keys(BROKER, of), **_AUTHORIZERS}
+    if _MAX_REAUTH_OF.fullmatch(name):
+        return keys[_MAX_REAUTH]
     if name not in keys:
         near = similar_names(name, keys)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""

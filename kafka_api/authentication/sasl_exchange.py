@@ -205,7 +205,9 @@ class SaslExchange:
         self.state = SaslState.COMPLETE
         self.principal = f"User:{log_in.user}"
         self.token_authenticated = log_in.is_token
-        lifetimes_ms = [self._security.connections_max_reauth_ms] if self._security.connections_max_reauth_ms else []
+        security = self._security
+        reauth_ms = security.mechanisms_max_reauth_ms.get(self._name, security.connections_max_reauth_ms)
+        lifetimes_ms = [reauth_ms] if reauth_ms > 0 else []
         if log_in.credential_expiration_ms is not None:
             lifetimes_ms.append(log_in.credential_expiration_ms - now_ms)
         if not lifetimes_ms:

@@ -181,6 +181,8 @@ def test_properties_of_options_set_them() -> None:
         ("listeners", "A://h:1", "listeners: a controller has an option for it, port"),
         ("metadata.log.dir", "/x", "metadata.log.dir: a controller has an option for it, data_dir"),
         ("max.connections", "5", "max.connections: a controller has an option for it, connections_max"),
+        ("listener.name.c.plain.connections.max.reauth.ms", "1", r"may be listener\.name\.controller\.plain\."),
+        ("listener.name.controller.plain.connections.max.reauth.ms", "x", "Not a number of type LONG"),
         ("socket.request.max.bytes", "99", "socket.request.max.bytes has an option of its own, frame_bytes_max"),
     ],
 )

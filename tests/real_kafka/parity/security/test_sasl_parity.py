@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft import Controller
 from mockraft.kafka.processes import KafkaController, random_uuid, wait_until
+from mockraft.kafka_configs.config_keys import BROKER
 from mockraft.testing.controller import SyncController
 from mockraft.testing.options import ControllerOptions
 from mockraft.wire import metadata_log_frame, record_batch, sasl
@@ -22,6 +23,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.metadata_request import MetadataRequest
 from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -40,7 +42,8 @@ PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 SESSION_MS = 3_600_000
 SESSIONS = "SCRAM-SHA-512"
-"""The mechanism whose sessions have an end on Kafka's listener; ours has none or all, so it is a second controller."""
+"""The mechanism whose sessions have an end."""
+SESSION_PROPERTIES = {f"{LISTENER}{SESSIONS.lower()}.connections.max.reauth.ms": str(SESSION_MS)}
 
 
 class Wire(BlockingConnection):
@@ -207,7 +210,6 @@ def added(user: ScramUser) -> str:
 class Addresses(NamedTuple):
     kafka: tuple[str, int]
     ours: tuple[str, int]
-    with_sessions: tuple[str, int]
     kafka_log: Path
     controller: SyncController
 
@@ -223,7 +225,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
         "delegation.token.secret.key": "key",
         f"{LISTENER}sasl.enabled.mechanisms": ",".join(MECHANISMS),
         f"{LISTENER}plain.sasl.jaas.config": f'{PLAIN_MODULE} required {login} user_alice="alice-secret";',
-        f"{LISTENER}{SESSIONS.lower()}.connections.max.reauth.ms": str(SESSION_MS),
+        **SESSION_PROPERTIES,
         **{f"{LISTENER}{name.lower()}.sasl.jaas.config": f"{SCRAM_MODULE} required;" for name in MECHANISMS[1:]},
     }
     users = [ScramUser(name, f"{name}-secret", mechanism) for mechanism in MECHANISMS[1:] for name in ("alice", "bob")]
@@ -233,16 +235,15 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
         "plain_users": {"alice": "alice-secret"},
         "delegation_token_secret_key": "key",
         "scram_users": tuple(users),
+        "server_properties": SESSION_PROPERTIES,
     }
-    sessions: ControllerOptions = {**options, "connections_max_reauth_ms": SESSION_MS}
     with (
         running(kafka, *(text for user in users for text in ("--add-scram", added(user)))),
         Controller.sync(**options) as ours,
-        Controller.sync(**sessions) as with_sessions,
     ):
         log = kafka.directory / "log" / "__cluster_metadata-0" / "00000000000000000000.log"
-        at_kafka, at_ours, at_sessions = ((each.host, each.port) for each in (kafka, ours, with_sessions))
-        yield Addresses(at_kafka, at_ours, at_sessions, log, ours)
+        at_kafka, at_ours = ((each.host, each.port) for each in (kafka, ours))
+        yield Addresses(at_kafka, at_ours, log, ours)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -290,7 +291,18 @@ AGAIN: dict[str, Case] = {
 
 @pytest.mark.parametrize("case", AGAIN)
 def test_reauthentication_equals_kafkas(addresses: Addresses, case: str) -> None:
-    assert on(addresses.with_sessions, AGAIN[case]) == on(addresses.kafka, AGAIN[case])
+    assert on(addresses.ours, AGAIN[case]) == on(addresses.kafka, AGAIN[case])
+
+
+def test_the_configs_of_a_mechanism_are_described_as_kafkas(addresses: Addresses) -> None:
+    keys = [*SESSION_PROPERTIES]
+    node = DescribeConfigsResource(resource_type=BROKER, resource_name="3000", configuration_keys=keys)
+
+    def described(wire: Wire) -> Any:
+        wire.log_in("PLAIN", "alice", "alice-secret")
+        return wire.ask(DescribeConfigsRequest(resources=[node], include_synonyms=True), 4)
+
+    assert on(addresses.ours, described) == on(addresses.kafka, described)
 
 
 def with_token(wire: Wire, address: tuple[str, int], mechanism: str) -> list[Any]:
@@ -321,7 +333,7 @@ def with_token(wire: Wire, address: tuple[str, int], mechanism: str) -> list[Any
 def test_a_delegation_token_logs_in_as_on_kafkas_controller(addresses: Addresses, mechanism: str) -> None:
     ours, kafka = (
         on(address, partial(with_token, address=address, mechanism=mechanism))
-        for address in (addresses.with_sessions if mechanism == SESSIONS else addresses.ours, addresses.kafka)
+        for address in (addresses.ours, addresses.kafka)
     )
     assert ours == kafka
 
