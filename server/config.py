@@ -191,11 +191,20 @@ class ControllerConfig:
     metadata_max_retention_bytes: int = option(
         104_857_600,
         group="Metadata log",
-        help="Drop log segments that a snapshot covers above so many bytes.",
-        lowest=0,
+        help="Delete the oldest snapshots, and the log below the first one left, above so many bytes; -1 is never.",
+        lowest=-1,
+    )
+    metadata_max_retention_ms: int = option(
+        604_800_000,
+        group="Metadata log",
+        help="Delete snapshots whose last record is older, and the log below the first one left; -1 is never.",
+        lowest=-1,
     )
     metadata_log_segment_bytes: int = option(
         1_073_741_824, group="Metadata log", help="Size of a segment file of the log.", lowest=1
+    )
+    metadata_log_segment_ms: int = option(
+        604_800_000, group="Metadata log", help="Time between the first and the last record of a segment.", lowest=1
     )
     metadata_log_fsync: bool = option(
         False, group="Metadata log", help="Force every append to the disk, so that it survives a power cut too."

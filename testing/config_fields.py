@@ -56,7 +56,9 @@ class ControllerConfigFields(TypedDict, total=False):
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
     metadata_max_retention_bytes: int
+    metadata_max_retention_ms: int
     metadata_log_segment_bytes: int
+    metadata_log_segment_ms: int
     metadata_log_fsync: bool
     num_partitions: int
     default_replication_factor: int

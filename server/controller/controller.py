@@ -328,6 +328,7 @@ class Controller:
         self.log.close()
 
     def _snapshot_if_due(self, now_ms: int) -> None:
+        self.log.clean_if_due(now_ms)
         if self._snapshot is None and self.log.snapshot_due(now_ms):
             image = self.image.copy()
             self._snapshot = self.log.snapshot_in_steps(image.to_records(image.metadata_version), now_ms)

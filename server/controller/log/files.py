@@ -46,7 +46,10 @@ class LogFiles:
         try:
             self.election = self.data_dir.read_election()
             self.storage = LogStorage(
-                self.path, segment_bytes_max=config.metadata_log_segment_bytes, fsync=config.metadata_log_fsync
+                self.path,
+                segment_bytes_max=config.metadata_log_segment_bytes,
+                segment_ms_max=config.metadata_log_segment_ms,
+                fsync=config.metadata_log_fsync,
             )
         except BaseException:
             self.data_dir.close()

@@ -61,6 +61,7 @@ def record_frames(overlay: Overlay | None) -> RecordFrames:
 
 _LOGGER = logging.getLogger(__name__)
 _SNAPSHOT_RETRY_MS = 60_000
+_CLEAN_INTERVAL_MS = 60_000
 
 
 class MetadataLog:
@@ -81,7 +82,7 @@ class MetadataLog:
         self._files, self.frames = files, record_frames(config.overlay)
         self._batches = LogBatches()
         self._voters = configured_history(config, self.local_voter)
-        self._snapshot_bytes_mark = self._snapshot_time_ms = 0
+        self._snapshot_bytes_mark = self._snapshot_time_ms = self._clean_ms = 0
 
     @classmethod
     def open(cls, config: ControllerConfig, now_ms: int, rng: random.Random) -> MetadataLog:
@@ -102,7 +103,7 @@ class MetadataLog:
                     raise
             except (OSError, StorageError, WireError) as error:
                 raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
-        log._snapshot_time_ms = now_ms
+        log._snapshot_time_ms, log._clean_ms = now_ms, now_ms + _CLEAN_INTERVAL_MS
         return log
 
     @property
@@ -378,8 +379,13 @@ class MetadataLog:
             return None
         self.snapshots.append(written)
         self._snapshot_bytes_mark, self._snapshot_time_ms = bytes_mark, now_ms
-        self._clean()
+        self._clean(now_ms)
         return snapshot_id
+
+    def clean_if_due(self, now_ms: int) -> None:
+        """Apply retention once a minute (KafkaRaftClient.RaftMetadataLogCleanerManager)."""
+        if now_ms >= self._clean_ms:
+            self._clean(now_ms)
 
     def find_snapshot(self, snapshot_id: SnapshotId) -> Snapshot | None:
         """Return the kept snapshot with this id."""
@@ -406,22 +412,31 @@ class MetadataLog:
         if self._files is not None:
             self._files.save_epochs(self._batches.epochs)
 
-    def _clean(self) -> None:
-        """Drop the oldest snapshot and the log below the next one while the total is larger than retention allows."""
-        while len(self.snapshots) > 1:
-            size = self._batches.held_bytes + sum(found.size for found in self.snapshots)
-            if size <= self.config.metadata_max_retention_bytes:
-                return
-            oldest = self.snapshots.pop(0)
-            self.start_offset = max(self.start_offset, self.snapshots[0].id.end_offset)
-            self._batches.drop_before(self.start_offset)
-            try:
+    def _clean(self, now_ms: int) -> None:
+        """Delete the oldest snapshots, and the log below the first one left, as retention wants; never the newest."""
+        self._clean_ms = now_ms + _CLEAN_INTERVAL_MS
+        try:
+            while len(self.snapshots) > 1 and (reason := self._retention_breach(now_ms)) is not None:
+                oldest = self.snapshots.pop(0)
+                self.start_offset = max(self.start_offset, self.snapshots[0].id.end_offset)
+                self._batches.drop_before(self.start_offset)
+                _LOGGER.info("snapshot %s and the log below %d are deleted: %s", oldest.id, self.start_offset, reason)
                 if self._files is not None:
                     self._files.storage.delete_before(self.start_offset)
                 self._save_epochs()
                 oldest.delete()
-            except OSError as error:
-                _LOGGER.error("log below %d cannot be deleted: %s", self.start_offset, error)
+        except (OSError, WireError) as error:
+            _LOGGER.error("log below %d cannot be deleted: %s", self.start_offset, error)
+
+    def _retention_breach(self, now_ms: int) -> str | None:
+        """Return why the oldest snapshot is to be deleted (KafkaRaftLog.maybeClean)."""
+        bytes_max, age_max_ms = self.config.metadata_max_retention_bytes, self.config.metadata_max_retention_ms
+        size = self._batches.held_bytes + sum(found.size for found in self.snapshots)
+        if 0 <= bytes_max < size:
+            return f"log and snapshots have {size} bytes, and metadata.max.retention.bytes is {bytes_max}"
+        if 0 <= age_max_ms < (age_ms := now_ms - self.snapshots[0].last_contained_ms()):
+            return f"it is {age_ms} ms old, and metadata.max.retention.ms is {age_max_ms}"
+        return None
 
     def _recover(self, files: LogFiles) -> None:
         self.snapshots, recovered = files.recover()

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from mockraft.files.given_files import SEGMENT_BYTES_MAX, read_file
 from mockraft.files.private_files import FILE_MODE, sync_directory
+from mockraft.kafka_api.api import NEVER_MS
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.wire import record_batch
@@ -47,19 +48,22 @@ class _UnconnectedError(DataDirError):
 class LogStorage:
     """The segments of one log, the last of which takes appends. `segments` are base offsets, in order."""
 
-    def __init__(self, path: Path, *, segment_bytes_max: int, fsync: bool) -> None:
+    def __init__(self, path: Path, *, segment_bytes_max: int, fsync: bool, segment_ms_max: int = NEVER_MS) -> None:
         """Open the log in `path`; nothing is read or created yet."""
         self.path = path
         self.segments = sorted(
             int(match[1]) for file in path.iterdir() if (match := _SEGMENT_NAME.fullmatch(file.name))
         )
         self._segment_bytes_max = segment_bytes_max
+        self._segment_ms_max = segment_ms_max
         self._fsync = fsync
         self._file = -1
         self._size = 0
         self._opened: tuple[int, int] = (0, 0)
         self._sizes: dict[int, int] = {}
         """Those of the segments before the last one."""
+        self._first_ms: dict[int, int] = {}
+        """Latest time in the first batch of each segment."""
         self._failure: str | None = None
 
     @property
@@ -107,8 +111,14 @@ class LogStorage:
         if (reason := self._loss(self.segments[-1])) is not None:
             raise StorageError(f"{reason}; the records were refused")
         try:
-            if self._size and self._size + len(data) > self._segment_bytes_max:
+            latest_ms = record_batch.read_sparse_header(data, 0, check_crc=False).max_timestamp_ms
+            if self._size and (
+                self._size + len(data) > self._segment_bytes_max
+                or latest_ms - self._first_ms.get(self.segments[-1], latest_ms) > self._segment_ms_max
+            ):
                 self._create(base_offset)
+            if not self._size:
+                self._first_ms[self.segments[-1]] = latest_ms
             self._write(data)
         except OSError as error:
             path = self._segment_path(self.segments[-1])
@@ -207,6 +217,8 @@ class LogStorage:
             if header.leader_epoch < epoch:
                 before = f"leader epoch {header.leader_epoch}, after epoch {epoch}"
                 raise DataDirError(f"{path}: batch at {header.position} has {before}")
+            if expected == base_offset:
+                self._first_ms[base_offset] = header.max_timestamp_ms
             epoch = header.leader_epoch
             expected = header.last_offset + 1
             found.append(StoredBatch(header._replace(position=0, end=len(data)), data))

@@ -28,6 +28,7 @@ _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _BATCH_BYTES = 1 << 20
 _BATCH_RECORDS = 10_000
 _STEP_RECORDS = 500
+_HEAD_BYTES_MAX = 1 << 16
 
 T = TypeVar("T")
 
@@ -64,12 +65,13 @@ def parse_file_name(name: str) -> SnapshotId | None:
 class Snapshot:
     """A complete snapshot. `size` is in bytes."""
 
-    __slots__ = ("_data", "_path", "id", "size")
+    __slots__ = ("_data", "_last_contained_ms", "_path", "id", "size")
 
     def __init__(self, snapshot_id: SnapshotId, content: bytes | Path) -> None:
         self.id = snapshot_id
         self._path = content if isinstance(content, Path) else None
         self._data = b"" if isinstance(content, Path) else content
+        self._last_contained_ms: int | None = None
         self.size = content.stat().st_size if isinstance(content, Path) else len(content)
 
     def read(self, position: int, bytes_max: int) -> bytes:
@@ -98,6 +100,16 @@ class Snapshot:
     def records(self, decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode) -> Iterator[RecordAt]:
         """Return the metadata records, in order. WireError as `batches`."""
         return records_of(self.batches(), decode)
+
+    def last_contained_ms(self) -> int:
+        """Return the time of the last record that it covers, from its header. OSError, WireError."""
+        if self._last_contained_ms is None:
+            head = next(record_batch.read_batches(self.read(0, _HEAD_BYTES_MAX), allow_partial_tail=True), None)
+            if head is None or _first_control_type(head) != record_batch.SNAPSHOT_HEADER:
+                raise WireError(f"snapshot {self.id.file_name}: does not begin with a SnapshotHeader")
+            header = SnapshotHeaderRecord.read(head.records[0][1] or b"", 0)
+            self._last_contained_ms = header.last_contained_log_timestamp
+        return self._last_contained_ms
 
     def delete(self) -> None:
         """Delete the file, if any."""

@@ -126,6 +126,21 @@ def test_retention_drops_the_oldest_snapshot_and_the_log_below_the_next() -> Non
     assert len(list(log.records())) == 11
 
 
+@pytest.mark.parametrize("retention_ms", [-1, 60_000])
+def test_retention_drops_snapshots_whose_last_record_is_too_old_once_a_minute(retention_ms: int) -> None:
+    log = opened(metadata_max_retention_ms=retention_ms)
+    ids = []
+    for now_ms in (10_000, 20_000, 30_000):
+        log.append([topic(1)], now_ms)
+        ids.append(written_snapshot(log, now_ms + 5_000))
+    log.clean_if_due(70_001)
+    assert [found.id for found in log.snapshots] == ids, "a minute has not passed since the last snapshot"
+    log.clean_if_due(99_999)
+    assert [found.id for found in log.snapshots] == (ids if retention_ms < 0 else ids[2:])
+    log.clean_if_due(1 << 50)
+    assert log.snapshots[-1].id == ids[2], "the newest stays"
+
+
 def test_memory_stays_bounded_by_retention() -> None:
     log = opened(metadata_max_retention_bytes=20_000, metadata_log_max_record_bytes_between_snapshots=5_000)
     for number in range(2_000):

@@ -83,6 +83,20 @@ def without_the_first_log(reopen: Open) -> tuple[MetadataLog, SnapshotId]:
     return log, last
 
 
+def test_a_segment_ends_before_a_record_that_is_later_than_its_first_one_by_more_than_its_time(
+    reopen: Open, tmp_path: Path
+) -> None:
+    log = reopen(metadata_log_segment_ms=100)
+    begin = log.end_offset
+    for now_ms in (9_000, 9_100):
+        log.append([topic(now_ms)], now_ms)
+    log = reopen(metadata_log_segment_ms=100)
+    for now_ms in (9_101, 9_150, 9_202):
+        log.append([topic(now_ms)], now_ms)
+    names = sorted(path.name for path in (tmp_path / "data" / "__cluster_metadata-0").glob("*.log"))
+    assert [int(name.partition(".")[0]) - begin for name in names] == [-begin, 0, 3, 5]
+
+
 def test_starts_from_a_snapshot(reopen: Open, tmp_path: Path) -> None:
     log = reopen()
     log.append([topic(1)], 2000)
