@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mockraft.files.given_files import read_file
+from mockraft.wire.keystores import is_pkcs12
 
 if TYPE_CHECKING:
     from mockraft.wire.client_security import ClientSecurity
@@ -43,7 +43,9 @@ class ServerSecurity:
     security_protocol: str = "PLAINTEXT"
     ssl_certificate_file: Path | None = None
     ssl_key_file: Path | None = None
+    ssl_key_password: str | None = field(default=None, repr=False)
     ssl_truststore_file: Path | None = None
+    ssl_truststore_password: str | None = field(default=None, repr=False)
     ssl_client_auth: str = "none"
     ssl_principal_mapping_rules: str = DEFAULT_MAPPING
     sasl_enabled_mechanisms: tuple[str, ...] = ()
@@ -97,16 +99,23 @@ def _check_files(security: ServerSecurity) -> None:
     }
     if security.ssl_client_auth != "none":
         files["ssl_truststore_file"] = security.ssl_truststore_file
+    certificate = security.ssl_certificate_file
+    has_key = certificate is not None and _checked(certificate)
     for name, path in files.items():
-        if path is None:
+        if path is None and not (has_key and name == "ssl_key_file"):
             about = f"security_protocol={protocol} with ssl_client_auth={security.ssl_client_auth}"
             raise ValueError(f"{about} needs {name}")
     for path in (*files.values(), security.ssl_truststore_file):
         if path is not None:
-            try:
-                read_file(path)  # OpenSSL would wait for a pipe, and read a device to its end
-            except OSError as error:
-                raise ValueError(f"{path}: {error.strerror}; certificates and keys are PEM files") from None
+            _checked(path)
+
+
+def _checked(path: Path) -> bool:
+    """Return True if the file has PKCS12, and so a key with its certificates. ValueError if it cannot be read."""
+    try:
+        return is_pkcs12(path)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}; certificates and keys are in PEM or PKCS12") from None
 
 
 def own_client_security(
@@ -128,7 +137,13 @@ def own_client_security(
     if not uses_tls(protocol):
         return ClientSecurity(protocol, login=login)
     trusted = security.ssl_truststore_file or security.ssl_certificate_file
-    return ClientSecurity(protocol, trusted, security.ssl_certificate_file, security.ssl_key_file, login)
+    own = security.ssl_certificate_file
+    password = security.ssl_truststore_password if security.ssl_truststore_file else security.ssl_key_password
+    return ClientSecurity(
+        *(protocol, trusted, own, security.ssl_key_file, login),
+        key_password=security.ssl_key_password,
+        truststore_password=password,
+    )
 
 
 def _own_login(

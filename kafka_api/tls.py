@@ -2,16 +2,17 @@
 
 OpenSSL works on memory here (RFC 5246, RFC 8446), so a handshake can be refused, timed and journaled like a request;
 asyncio's own TLS cannot do that (docs/explanation/decisions/tls-in-memory.md).
-Certificates and keys are PEM files; TLS 1.2 and 1.3, as Kafka's defaults are.
+TLS 1.2 and 1.3, as Kafka's defaults are.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
+
+from mockraft.wire import keystores
 
 READ_BYTES = 65_536
 HANDSHAKE = 0x16
@@ -44,8 +45,16 @@ class TlsFiles(Protocol):
         """Its key."""
 
     @property
+    def ssl_key_password(self) -> str | None:
+        """Password of the key, or of the keystore with the chain and the key."""
+
+    @property
     def ssl_truststore_file(self) -> Path | None:
         """Authorities of clients' certificates."""
+
+    @property
+    def ssl_truststore_password(self) -> str | None:
+        """Password of the truststore."""
 
     @property
     def ssl_client_auth(self) -> str:
@@ -53,20 +62,17 @@ class TlsFiles(Protocol):
 
 
 def server_context(config: TlsFiles) -> ssl.SSLContext:
-    """Return the listener's SSL context. ValueError for files that are no PEM or do not belong together."""
+    """Return the listener's SSL context. OSError, ValueError for files that cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # As in Kafka: a client could keep the process busy with renegotiations.
     context.options |= ssl.OP_NO_RENEGOTIATION
-    certificate, key = config.ssl_certificate_file, config.ssl_key_file
-    assert certificate is not None
-    try:
-        context.load_cert_chain(certificate, key, password=_no_password(key))
-    except ssl.SSLError as error:
-        raise ValueError(f"{certificate} and {key} are no certificate with its key in PEM: {error}") from error
+    assert config.ssl_certificate_file is not None
+    keystores.load_own(context, config.ssl_certificate_file, config.ssl_key_file, config.ssl_key_password)
     if config.ssl_truststore_file is not None:
+        cafile, cadata = keystores.authorities(config.ssl_truststore_file, config.ssl_truststore_password)
         try:
-            context.load_verify_locations(config.ssl_truststore_file)
+            context.load_verify_locations(cafile=cafile, cadata=cadata)
         except ssl.SSLError as error:
             raise ValueError(f"{config.ssl_truststore_file} holds no certificates in PEM: {error}") from error
     context.verify_mode = _VERIFY[config.ssl_client_auth]
@@ -141,10 +147,3 @@ def _reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not accepted: {error.verify_message}"
     return (error.reason or str(error)).replace("_", " ").lower()
-
-
-def _no_password(key: Path | None) -> Callable[[], str]:
-    def refuse() -> str:
-        raise ValueError(f"{key} is encrypted; the key must be a PEM file without a password")
-
-    return refuse

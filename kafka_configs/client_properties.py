@@ -14,16 +14,19 @@ from mockraft.wire.sasl import SaslLogin
 
 _JAAS: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
+_STORE_TYPES: Final = ("PEM", "PKCS12", "JKS")
+"""Java reads PKCS12 as JKS, too, which is the default; a file in JKS itself is refused as it is read."""
+
 
 def security_of(properties: Mapping[str, str]) -> ClientSecurity:
-    """Parse Kafka's client properties, as in a `--command-config` file of its tools; stores must be PEM files.
+    """Parse Kafka's client properties, as in a `--command-config` file of its tools; stores are in PEM or PKCS12.
 
     Raises ValueError for unsupported settings.
     """
     for store in ("truststore", "keystore"):
         kind = properties.get(f"ssl.{store}.type", "JKS")
-        if f"ssl.{store}.location" in properties and kind != "PEM":
-            raise ValueError(f"ssl.{store}.type is {kind}: mockraft reads PEM files only")
+        if f"ssl.{store}.location" in properties and kind not in _STORE_TYPES:
+            raise ValueError(f"ssl.{store}.type is {kind}: mockraft reads PEM and PKCS12")
     truststore, keystore = (properties.get(f"ssl.{store}.location") for store in ("truststore", "keystore"))
     protocol = properties.get("security.protocol", "PLAINTEXT")
     return ClientSecurity(
@@ -32,6 +35,8 @@ def security_of(properties: Mapping[str, str]) -> ClientSecurity:
         Path(keystore) if keystore else None,
         login=_login(properties) if protocol.startswith("SASL") else None,
         checks_host=properties.get("ssl.endpoint.identification.algorithm", "https") != "",
+        key_password=properties.get("ssl.keystore.password", properties.get("ssl.key.password")),
+        truststore_password=properties.get("ssl.truststore.password"),
     )
 
 

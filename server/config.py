@@ -48,8 +48,8 @@ class ControllerConfig:
     added to Kafka's or replacing them. `super_users` are principals separated by semicolons (User:admin;User:broker);
     setting any enables the authorizer, which otherwise allows what ACLs allow.
 
-    `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
-    `kafka-storage format --add-scram` does. By default there are no users. `client_security` is used for connections
+    `ssl_…_file` are PEM or PKCS12 files. `plain_users` are passwords by name; `scram_users` are written into a new log,
+    as `kafka-storage format --add-scram` does. By default there are no users. `client_security` is used for connections
     to other controllers; None: reuse the listener's security settings, and log in as the first user.
 
     A controller is a quorum of its own unless one of these is set: `controller_quorum_voters`, as `ID@HOST:PORT,…`,
@@ -274,11 +274,17 @@ class ControllerConfig:
         help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as in the brokers' listener.security.protocol.map.",
     )
     ssl_certificate_file: Path | None = option(
-        None, group="Security", help="PEM file of the controller's certificate chain."
+        None, group="Security", help="File of the controller's certificate chain: PEM, or PKCS12 with its key."
     )
-    ssl_key_file: Path | None = option(None, group="Security", help="PEM file of its private key, without a password.")
+    ssl_key_file: Path | None = option(None, group="Security", help="PEM file of its private key.")
+    ssl_key_password: str | None = option(
+        None, group="Security", help="Password of the key, or of the PKCS12 file with it.", is_secret=True
+    )
     ssl_truststore_file: Path | None = option(
-        None, group="Security", help="PEM file of the authorities that sign the brokers' certificates."
+        None, group="Security", help="PEM or PKCS12 file of the authorities that sign the brokers' certificates."
+    )
+    ssl_truststore_password: str | None = option(
+        None, group="Security", help="Password of that PKCS12 file.", is_secret=True
     )
     ssl_client_auth: str = option(
         "none",

@@ -35,6 +35,7 @@ _FROM_OTHER_OPTIONS: Final = {
     "max.connections": "connections_max",
     "metadata.log.dir": "data_dir",
     "ssl.keystore.location": "ssl_certificate_file",
+    "ssl.keystore.password": "ssl_key_password",
     "ssl.truststore.location": "ssl_truststore_file",
 }
 """Properties that do nothing here, each with the option in its place, whose values or defaults differ."""

@@ -81,7 +81,9 @@ class ControllerConfigFields(TypedDict, total=False):
     security_protocol: str
     ssl_certificate_file: Path | None
     ssl_key_file: Path | None
+    ssl_key_password: str | None
     ssl_truststore_file: Path | None
+    ssl_truststore_password: str | None
     ssl_client_auth: str
     ssl_principal_mapping_rules: str
     sasl_enabled_mechanisms: tuple[str, ...]

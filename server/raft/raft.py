@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log import state_file
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterEndpoint, VoterNode, VoterSet
@@ -64,8 +65,6 @@ class Raft(QuorumState):
         """
         saved = None
         if config.initial_state is not None:
-            from mockraft.server.controller.log import state_file
-
             saved = state_file.read_state(config.initial_state)
         log = MetadataLog.open(config, now_ms, rng)
         try:

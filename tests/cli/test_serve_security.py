@@ -78,22 +78,26 @@ def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:
 
 
 def test_every_secret_option_may_be_in_a_file_and_is_in_no_text() -> None:
+    names = ["delegation_token_secret_key", "ssl_key_password", "ssl_truststore_password"]
     assert [(row.name, row.in_a_file.name in OPTIONS, row.in_a_file.variables) for row in SECRETS] == [
-        ("delegation_token_secret_key", True, ("MOCKRAFT_DELEGATION_TOKEN_SECRET_KEY_FILE",))
+        (name, True, (f"MOCKRAFT_{name.upper()}_FILE",)) for name in names
     ]
     user = ScramUser("alice", "s3cret")
-    login = ClientSecurity("SASL_PLAINTEXT", login=SaslLogin("PLAIN", "alice", "s3cret"))
+    sasl = SaslLogin("PLAIN", "alice", "s3cret")
+    login = ClientSecurity("SASL_PLAINTEXT", login=sasl, key_password="s3cret", truststore_password="s3cret")
     config = ControllerConfig(
         security_protocol="SASL_PLAINTEXT",
         sasl_enabled_mechanisms=("PLAIN",),
         delegation_token_secret_key="s3cret",
+        ssl_key_password="s3cret",
+        ssl_truststore_password="s3cret",
         plain_users={"alice": "s3cret"},
         scram_users=(user,),
         client_security=login,
     )
     assert "s3cret" not in repr(config)
     secret = [each.name for each in fields(ControllerConfig) if "secret" in each.name or "password" in each.name]
-    assert secret == ["delegation_token_secret_key", "show_secrets"]
+    assert secret == [*names, "show_secrets"]
 
 
 @each_row(
@@ -151,7 +155,12 @@ def test_bad_pem_files_and_encrypted_keys_are_refused(tmp_path: Path) -> None:
     encrypted = tmp_path / "encrypted.key"
     encrypt = ["openssl", "pkey", "-in", str(other.key), "-aes256", "-passout", "pass:x", "-out", str(encrypted)]
     subprocess.run(encrypt, check=True)
-    assert "is encrypted; the key must be a PEM file without a password" in refused(*files, str(encrypted))
+    assert f"{encrypted} is encrypted, and no password of the key is given" in refused(*files, str(encrypted))
+    password = tmp_path / "password"
+    password.write_text("y")
+    assert "is it another password?" in refused(*files, str(encrypted), "--ssl-key-password-file", str(password))
+    (tmp_path / "java.jks").write_bytes(b"\xfe\xed\xfe\xed")
+    assert "convert it: keytool -importkeystore" in refused(*files, str(tmp_path / "java.jks"))
 
 
 async def test_a_process_serves_and_its_own_brokers_log_in(tmp_path: Path) -> None:
@@ -186,6 +195,6 @@ async def test_a_broker_of_a_process_of_its_own_logs_in_with_kafkas_client_prope
 
 def test_unsupported_client_properties_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
-    path.write_text("security.protocol=SSL\nssl.truststore.location=/trust.jks\n")
+    path.write_text("security.protocol=SSL\nssl.truststore.type=BCFKS\nssl.truststore.location=/trust\n")
     said = refused("--client-config-file", str(path))
-    assert f"{path}: ssl.truststore.type is JKS: mockraft reads PEM files only" in said
+    assert f"{path}: ssl.truststore.type is BCFKS: mockraft reads PEM and PKCS12" in said

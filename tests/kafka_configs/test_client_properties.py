@@ -30,7 +30,7 @@ def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
         ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL or"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "username"),
         ({"security.protocol": "SASL_SSL", "sasl.jaas.config": 'x username="a" password="b"'}, "GSSAPI"),
-        ({"security.protocol": "SSL", "ssl.truststore.location": "/a.jks"}, "PEM files only"),
+        ({"ssl.keystore.location": "/a", "ssl.keystore.type": "BCFKS"}, "ssl.keystore.type is BCFKS: mockraft reads"),
     ],
 )
 def test_unsupported_properties_are_named(properties: dict[str, str], reason: str) -> None:

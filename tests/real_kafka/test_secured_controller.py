@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,14 +29,9 @@ USERS = "SCRAM-SHA-512=[iterations=8192,password=carol-secret]"
 
 
 @contextmanager
-def broker_on(directory: Path, controller: SyncController, security: ListenerSecurity) -> Iterator[KafkaBroker]:
+def broker_on(directory: Path, controller: SyncController, properties: Mapping[str, str]) -> Iterator[KafkaBroker]:
     broker = KafkaBroker(
-        1,
-        directory,
-        controller.cluster_id,
-        controller.bootstrap,
-        log_dir_count=1,
-        properties=security.broker_properties,
+        1, directory, controller.cluster_id, controller.bootstrap, log_dir_count=1, properties=properties
     )
     broker.format()
     broker.start()
@@ -49,7 +45,7 @@ def test_broker_is_identified_by_its_certificate(tmp_path: Path) -> None:
     security = ListenerSecurity(tmp_path / "security", "SSL", client_auth="required")
     # Nobody else is in charge of anything: the broker runs because the authorizer knows it by this name.
     with Controller.sync(**security.controller_options, super_users="User:CN=broker,O=mockraft") as controller:
-        with broker_on(tmp_path / "broker", controller, security) as broker:
+        with broker_on(tmp_path / "broker", controller, security.broker_properties) as broker:
             broker.wait_until_running()
         exchanges = controller.journal.exchanges()
     assert {exchange.principal for exchange in exchanges} == {"User:CN=broker,O=mockraft"}
@@ -57,10 +53,40 @@ def test_broker_is_identified_by_its_certificate(tmp_path: Path) -> None:
     assert registered.error_code == 0
 
 
+def test_keystores_of_keytool_are_read_as_kafka_reads_them(tmp_path: Path) -> None:
+    security = ListenerSecurity(tmp_path / "security", "SSL", client_auth="required")
+    trusted = tmp_path / "trusted.p12"
+    keytool = ("keytool", "-noprompt", "-storepass", "changeit", "-storetype", "PKCS12")
+    assert security.authority is not None
+    imported = ("-importcert", "-alias", "ca", "-file", security.authority.certificate, "-keystore", trusted)
+    subprocess.run([*keytool, *imported], check=True)
+    stores = {}
+    for holder in (security.controller_certificate, security.broker_certificate):
+        stores[holder] = holder.keystore.with_suffix(".p12")
+        exported = ("-in", holder.keystore, "-out", stores[holder], "-passout", "pass:changeit")
+        subprocess.run(["openssl", "pkcs12", "-export", *exported], check=True)
+    options = {
+        **security.controller_options,
+        "ssl_certificate_file": stores[security.controller_certificate],
+        "ssl_key_file": None,
+        "ssl_key_password": "changeit",
+        "ssl_truststore_file": trusted,
+        "ssl_truststore_password": "changeit",
+    }
+    broker_stores = {"keystore": stores[security.broker_certificate], "truststore": trusted}
+    properties = {**security.broker_properties}
+    for store, path in broker_stores.items():
+        prefix = f"listener.name.controller.ssl.{store}"
+        properties |= {f"{prefix}.type": "PKCS12", f"{prefix}.location": str(path), f"{prefix}.password": "changeit"}
+    with Controller.sync(**options) as controller, broker_on(tmp_path / "b", controller, properties) as broker:
+        broker.wait_until_running()
+        assert {each.principal for each in controller.journal.exchanges()} == {"User:CN=broker,O=mockraft"}
+
+
 def test_a_broker_logs_in_with_plain_over_tls(tmp_path: Path) -> None:
     security = ListenerSecurity(tmp_path / "security", "SASL_SSL", mechanism="PLAIN")
     with Controller.sync(**security.controller_options, connections_max_reauth_ms=3_000) as controller:
-        with broker_on(tmp_path / "broker", controller, security) as broker:
+        with broker_on(tmp_path / "broker", controller, security.broker_properties) as broker:
             broker.wait_until_running()
             # Every connection logs in again before three seconds are over.
             wait_until(lambda: reauthentications(controller) >= 2, 60, "a connection that logged in again")
@@ -78,7 +104,10 @@ def test_a_broker_with_a_wrong_password_stays_outside(tmp_path: Path) -> None:
     security = ListenerSecurity(tmp_path / "security", "SASL_PLAINTEXT", mechanism="SCRAM-SHA-512")
     options = security.controller_options
     security.password = "wrong"
-    with Controller.sync(**options) as controller, broker_on(tmp_path / "broker", controller, security) as broker:
+    with (
+        Controller.sync(**options) as controller,
+        broker_on(tmp_path / "broker", controller, security.broker_properties) as broker,
+    ):
         wait_until(lambda: controller.journal.closed_by_reason["authentication"] >= 2, 60, "two log-ins that failed")
         message = (
             "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512"

@@ -1,5 +1,6 @@
 """The client's side of TLS and SASL, against mockraft's controller; tests/real_kafka has Kafka's."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,42 @@ async def test_shows_its_certificate(controller: Callable[..., Controller], auth
         connection = await connected(running, ClientSecurity("SSL", authority.certificate, keystore))
         await connection.close()
         assert running.journal.exchanges()[-1].principal == "User:CN=b,O=mockraft"
+
+
+@pytest.mark.parametrize("password", ["changeit", None])
+async def test_keys_and_authorities_are_in_pkcs12_or_encrypted_pem(
+    controller: Callable[..., Controller], authority: CertificateAuthority, tmp_path: Path, password: str | None
+) -> None:
+    own, key, trusted = tmp_path / "own.p12", tmp_path / "key.pem", tmp_path / "trusted.p12"
+    certificate = authority.issue("/CN=b")
+    secret = f"pass:{password or ''}"
+    export = ("openssl", "pkcs12", "-export", "-passout", secret)
+    for command in (
+        (*export, "-in", certificate.keystore, "-certfile", authority.certificate, "-out", own),
+        (*export, "-nokeys", "-in", authority.certificate, "-out", trusted),
+        (
+            "openssl",
+            "pkey",
+            "-in",
+            certificate.key,
+            "-out",
+            key,
+            *(("-aes256", "-passout", secret) if password else ()),
+        ),
+    ):
+        subprocess.run(command, check=True)
+    in_pkcs12 = ClientSecurity(
+        "SSL", trusted, own, checks_host=False, key_password=password, truststore_password=password
+    )
+    in_pem = ClientSecurity(
+        "SSL", authority.certificate, certificate.certificate, key, checks_host=False, key_password=password
+    )
+    stores = {"ssl_certificate_file": own, "ssl_key_file": None, "ssl_truststore_file": trusted}
+    passwords = {"ssl_key_password": password, "ssl_truststore_password": password}
+    async with controller("SSL", ssl_client_auth="required", **stores, **passwords) as running:
+        for security in (in_pkcs12, in_pem):
+            await (await connected(running, security)).close()
+        assert {exchange.principal for exchange in running.journal.exchanges()} == {"User:CN=b"}
 
 
 @pytest.mark.parametrize(
