@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Final
 
+from mockraft.kafka_configs.config_values import ConfigSource
 from mockraft.kafka_configs.described_configs import DescribedConfig
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -88,7 +89,9 @@ def error(request: DescribeConfigsRequest, error_code: int, _message: str | None
 
 def _entry(config: DescribedConfig, *, include_synonyms: bool) -> DescribeConfigsResourceResult:
     synonyms = [
-        DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in config.synonyms
+        DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
+        for each in config.synonyms
+        if include_synonyms and each.source != ConfigSource.DYNAMIC_BROKER_LOGGER  # Kafka's loggers have none
     ]
     return DescribeConfigsResourceResult(
         name=config.name,
@@ -96,7 +99,7 @@ def _entry(config: DescribedConfig, *, include_synonyms: bool) -> DescribeConfig
         read_only=config.is_read_only,
         config_source=config.source,
         is_sensitive=config.is_sensitive,
-        synonyms=synonyms if include_synonyms else [],
+        synonyms=synonyms,
         config_type=config.type,
         documentation=None,
     )

@@ -38,7 +38,7 @@ def _api(
             if key in results:
                 continue
             try:
-                config_changes.check(resource, ctx)
+                config_changes.check(resource, ctx, validate_only=request.validate_only)
             except ApiError as refusal:
                 results[key] = (refusal.error_code, refusal.message)
             else:

@@ -15,7 +15,7 @@ from mockraft.brokers.apis.api import ApiError, RequestContext
 from mockraft.brokers.config import static_configs
 from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS, CordoningError, cordoned_paths
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
-from mockraft.kafka_configs import config_keys, config_values
+from mockraft.kafka_configs import config_keys, config_values, loggers
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import Operation
 from mockraft.kafka_configs.dynamic_configs import is_by_listener_only, is_per_broker, key_of, usable
@@ -40,8 +40,8 @@ def refused_twice(resources: Iterable[Resource]) -> dict[Key, ApiError]:
     return {key: invalid("Each resource must appear at most once.") for key, count in counted.items() if count > 1}
 
 
-def check(resource: Resource, ctx: RequestContext) -> None:
-    """Validate one resource of AlterConfigs or IncrementalAlterConfigs. Raises ApiError."""
+def check(resource: Resource, ctx: RequestContext, *, validate_only: bool) -> None:
+    """Validate one resource of AlterConfigs or IncrementalAlterConfigs, and change log levels. Raises ApiError."""
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise invalid("Error due to duplicate config keys")
@@ -59,7 +59,7 @@ def check(resource: Resource, ctx: RequestContext) -> None:
         )
         _check_broker_values(values, ctx, per_broker=bool(resource.resource_name))
     elif kind == BROKER_LOGGER and isinstance(resource, incremental.AlterConfigsResource):
-        _check_loggers(resource, ctx)
+        _alter_loggers(resource, ctx, validate_only=validate_only)
     elif kind not in (TOPIC, CLIENT_METRICS, GROUP):
         raise invalid(f"Unknown resource type {kind}")
 
@@ -80,19 +80,14 @@ def _check_this_broker(name: str, ctx: RequestContext) -> None:
         raise invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id}, but received {name}")
 
 
-def _check_loggers(resource: incremental.AlterConfigsResource, ctx: RequestContext) -> None:
-    """Validate logger changes as RuntimeLoggerManager does, for a broker without configurable loggers."""
+def _alter_loggers(resource: incremental.AlterConfigsResource, ctx: RequestContext, *, validate_only: bool) -> None:
+    """Change log levels as RuntimeLoggerManager.applyChangesForResource."""
     ctx.check(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
     broker_id = ctx.broker.config.broker_id
     named_id = _named_id(resource.resource_name)
     if named_id != broker_id:
         raise invalid(f"Unexpected node id. Expected {broker_id}, but received {named_id}")
-    for config in resource.configs:
-        if config.config_operation in (Operation.SET, Operation.DELETE):
-            raise ApiError(error_codes.INVALID_CONFIG, f"Logger {config.name} does not exist!")
-        names = {each.value: f"{each.name} operation" for each in Operation}
-        operation = names.get(config.config_operation, f"Unknown operation type {config.config_operation}")
-        raise invalid(f"{operation} is not allowed for the BROKER_LOGGER resource")
+    loggers.alter(resource.configs, validate_only=validate_only)
 
 
 def _changed(resource: incremental.AlterConfigsResource, ctx: RequestContext) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """DescribeConfigs (32), versions 1-4: KIP-133, KIP-226 (synonyms), KIP-569 (types), KIP-714 and KIP-848 (resources).
 
 A broker describes its own configs and the dynamic configs of all brokers, topics, groups and client metrics
-(ConfigHelper). Not modelled: documentation of keys (null) and loggers (there are none).
+(ConfigHelper). Not modelled: documentation of keys (null).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.config import static_configs
 from mockraft.kafka_api.authorization.acl_types import AclOperation, resource_of_configs
-from mockraft.kafka_configs import config_responses, described_configs
+from mockraft.kafka_configs import config_responses, described_configs, loggers
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig, Layers
 from mockraft.wire import error_codes, topic_names
@@ -66,7 +66,7 @@ def _described(resource_type: int, name: str, layers: Layers, ctx: RequestContex
         if not name:
             raise _invalid("Broker id must not be empty")
         _check_broker(ctx, name, "")
-        return []
+        return loggers.describe()
     elif not name:
         raise _invalid(f"{_NAMELESS[resource_type]} name must not be empty")
     return described_configs.describe(layers, resource_type, ctx.image.config(resource_type, name))

@@ -1,7 +1,7 @@
 """DescribeConfigs (32), versions 1-4: KIP-133, KIP-226 (synonyms), KIP-569 (types), KIP-714 and KIP-848 (resources).
 
 A controller returns its own node's configs, those set for all brokers, topics, groups and client metrics; brokers
-answer their clients themselves. Not implemented: the documentation of keys (null), loggers (there are none).
+answer their clients themselves. Not implemented: the documentation of keys (null).
 
 A short request may name a resource with hundreds of configs many times. A response has at most as many configs as a
 bulk request may have elements, and resources beyond that get POLICY_VIOLATION; Kafka has no such limit. Equal configs
@@ -11,7 +11,7 @@ are described and encoded once.
 from typing import Final, TypeAlias
 
 from mockraft.kafka_api.authorization.acl_types import AclOperation
-from mockraft.kafka_configs import config_responses
+from mockraft.kafka_configs import config_responses, loggers
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, resource_types
 from mockraft.kafka_configs.described_configs import DescribedConfig
 from mockraft.server.apis.api import Api, RequestContext
@@ -96,7 +96,7 @@ def _check(controller: Controller, resource_type: int, name: str) -> None:
 
 def _described(controller: Controller, resource_type: int, name: str) -> list[DescribedConfig]:
     if resource_type == BROKER_LOGGER:
-        return []
+        return loggers.describe()
     if resource_type == BROKER:
         describe = described_configs.describe_node if name else described_configs.describe_cluster_default
         return describe(controller)

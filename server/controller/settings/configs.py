@@ -1,7 +1,4 @@
-"""Configs: effective values of a topic, and the records that change a resource's (ConfigurationControlManager).
-
-Not implemented: the log levels of BROKER_LOGGER resources (the API refuses them).
-"""
+"""Configs: effective values of a topic, and the records that change a resource's (ConfigurationControlManager)."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import fields

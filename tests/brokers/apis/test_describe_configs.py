@@ -129,6 +129,6 @@ def test_what_is_no_resource_is_refused(cluster: Any, kind: int, name: str, code
     assert message in (result.error_message or "")
 
 
-def test_loggers_are_none(cluster: Any) -> None:
+def test_loggers_are_those_of_the_process(cluster: Any) -> None:
     result = described(cluster, BROKER_LOGGER, "1")
-    assert (result.error_code, result.configs) == (0, [])
+    assert (result.error_code, result.configs[-1].name, result.configs[-1].config_source) == (0, "root", 6)

@@ -1,10 +1,12 @@
 """AlterConfigs, which replaces the configs of a resource, and IncrementalAlterConfigs."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 
@@ -13,6 +15,7 @@ from ...configs import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
+    DELETE,
     GROUP,
     SET,
     SUBTRACT,
@@ -22,6 +25,7 @@ from ...configs import (
     config_record,
 )
 from ...conftest import Cluster
+from ...rows import each_row
 
 
 def request(*resources: tuple[int, str, Mapping[str, str | None]], validate_only: bool = False) -> AlterConfigsRequest:
@@ -165,7 +169,37 @@ def test_a_broker_logger_is_this_controllers_and_answers_last(topic: Cluster) ->
     assert said(response) == [(BROKER, "1", 0), (BROKER_LOGGER, "3000", 0), *((8, name, 42) for name in ("1", "x"))]
 
 
-def test_a_broker_logger_has_no_loggers(topic: Cluster) -> None:
-    resource = (BROKER_LOGGER, "3000", (SET, "kafka.server", "INFO"))
-    (answer,) = topic.ask(change_configs(resource)).responses
-    assert (answer.error_code, answer.error_message) == (40, "Logger kafka.server does not exist!")
+@each_row(
+    ("logger", "operation", "level", "code", "message"),
+    [
+        ("mockraft.raft", SET, "ERROR", 0, None),
+        ("mockraft.raft", DELETE, None, 0, None),
+        ("root", SET, "TRACE", 0, None),
+        ("kafka.server", SET, "INFO", 40, "Logger kafka.server does not exist!"),
+        (
+            "mockraft.raft",
+            SET,
+            "warn",
+            40,
+            "Cannot set the log level of mockraft.raft to warn as it is not a supported",
+        ),
+        ("root", DELETE, None, 42, "Removing the log level of the root logger is not allowed"),
+        ("root", APPEND, "INFO", 42, "APPEND operation is not allowed for the BROKER_LOGGER resource"),
+    ],
+)
+def test_log_levels_are_mockrafts_own_in_this_process(
+    new_cluster: type[Cluster], logger: str, operation: int, level: str | None, code: int, message: str | None
+) -> None:
+    cluster, own = new_cluster(), logging.getLogger("mockraft" if logger == "root" else logger)
+    before = own.level
+    try:
+        (answer,) = cluster.ask(change_configs((BROKER_LOGGER, "3000", (operation, logger, level)))).responses
+        assert (answer.error_code, (answer.error_message or "")[: len(message or "")]) == (code, message or "")
+        node = DescribeConfigsResource(resource_type=BROKER_LOGGER, resource_name="3000", configuration_keys=[logger])
+        (result,) = cluster.ask(DescribeConfigsRequest(resources=[node], include_synonyms=True)).results
+        if level is not None and not code:
+            ((config,),) = [result.configs]
+            assert (config.value, config.config_source, config.synonyms) == (level, 6, [])
+        assert (own.level == before) == (bool(code) or level is None)
+    finally:
+        own.setLevel(before)

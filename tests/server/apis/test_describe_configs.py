@@ -162,4 +162,4 @@ def test_reports_errors_per_resource(topic: Cluster, resource: tuple[int, str], 
     assert (refused.resource_type, refused.resource_name) == resource
     assert refused.error_code == code
     assert message is None or refused.error_message == message
-    assert (good.error_code, good.configs) == (0, [])
+    assert (good.error_code, good.configs[-1].name) == (0, "root")
