@@ -194,6 +194,10 @@ async def test_simulated_brokers_run_on_each_release() -> None:
             r"'2.8' is not a Kafka release that mockraft knows: 3\.7, 3\.8, 3\.9, 4\.0, 4\.1, 4\.2, 4\.3, 4\.4",
         ),
         (lambda: Controller(as_version="3.9", metadata_version=30), "metadata_version=30: controllers of Kafka 3.9"),
+        (
+            lambda: Controller(as_version="4.1", controller_quorum_auto_join_enable=True),
+            "Kafka 4.1 has no such property",
+        ),
         (lambda: Controller(api_versions={"Fetsch": "1-2"}), "there is no API Fetsch"),
         (lambda: Controller(api_versions={"Fetch": "2-1"}), "Fetch=2-1: needs MIN <= MAX"),
         (lambda: read_ranges({"Fetch": "one"}), "Fetch=one: must be MIN-MAX"),
