@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack, overload
 
 from mockraft.files.private_files import opener, write_private
 from mockraft.kafka_api.clock import Clock, VirtualClock
-from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, matching, merged, verify, write_pcapng
+from mockraft.kafka_api.journal import Exchange, Journal, VerificationError, matching, merged, pcapng_pieces, verify
 from mockraft.kafka_api.listener import AnyListener, Observed
 from mockraft.kafka_api.security import SECURITY_PROTOCOLS
 from mockraft.kafka_api.shell import Shell
@@ -396,7 +396,8 @@ class Double:
             write_private(path, lines.encode())
             return
         with open(path, "wb", opener=opener) as file:
-            write_pcapng(file, entries, {node_id: journal.address for node_id, journal in self.journals.items()})
+            servers = {node_id: journal.address for node_id, journal in self.journals.items()}
+            file.writelines(pcapng_pieces(entries, servers))
 
     @property
     def leading(self) -> RunningController:

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,16 @@ def serve(
     if options["brokers"]:
         import_module(BROKERS)  # takes 0.2 s of CPU, in which no leader of a quorum would be heard
     with asyncio.Runner(loop_factory=event_loop) as runner:
+        runner.get_loop().set_default_executor(_Readers())
         return runner.run(_serve(config, rng, options, listening))
+
+
+class _Readers(ThreadPoolExecutor):
+    """Threads that read for the admin API; the end of the process, which loses nothing, waits for none of them."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Start nothing more."""
+        super().shutdown(wait=False, cancel_futures=True)
 
 
 async def _serve(

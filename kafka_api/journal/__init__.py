@@ -17,10 +17,10 @@ removed before an entry is added; whatever becomes text, JSON or a file has aste
 loop and must not raise.
 
 `verify` counts matching requests and raises `VerificationError` with a report; `when` calls back once enough requests
-have matched; `lines` and `report` are the text form; `write_pcapng` is the journal as a capture.
+have matched; `lines` and `report` are the text form; `pcapng_pieces` is the journal as a capture.
 """
 
-from mockraft.kafka_api.journal.capture_file import write_pcapng
+from mockraft.kafka_api.journal.capture_file import pcapng_pieces
 from mockraft.kafka_api.journal.exchange import (
     Answer,
     ClosedConnection,
@@ -47,9 +47,9 @@ __all__ = [
     "line",
     "matching",
     "merged",
+    "pcapng_pieces",
     "report",
     "verify",
     "when",
     "without_secrets",
-    "write_pcapng",
 ]

@@ -6,10 +6,11 @@ Secrets are asterisks of the same length, unless the journal shows them.
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from mockraft.kafka_api.journal.exchange import ClosedConnection, Exchange
 from mockraft.kafka_api.journal.journal import Entry
@@ -20,20 +21,24 @@ _LENGTH = struct.Struct(">i")
 
 
 class _Event(NamedTuple):
-    """Bytes of one side, or the end of a connection if there are none; within one millisecond, ids give the order."""
+    """A packet of one side, or the end of a connection; within one millisecond, ids give the order."""
 
     at_ms: int
     entry_id: int
-    is_answer: bool
-    data: bytes
+    kind: int
     entry: Exchange | ClosedConnection
 
 
-def write_pcapng(file: BinaryIO, entries: Iterable[Entry], servers: Mapping[int, tuple[str, int]]) -> None:
-    """Write entries to a file as packets; `servers` has the listening address of each node, as (address, port).
+_REQUEST, _RESPONSE, _END = 0, 1, 2
 
-    Times are those of the controller's clock. A host name in place of an address becomes 127.0.0.1.
+
+def pcapng_pieces(entries: Iterable[Entry], servers: Mapping[int, tuple[str, int]]) -> Iterator[bytes]:
+    """Yield entries as packets of a pcapng file, a piece for each message, made when it is asked for.
+
+    `servers` has the listening address of each node, as (address, port). Times are those of the controller's clock. A
+    host name in place of an address becomes 127.0.0.1.
     """
+    file = io.BytesIO()
     writer = PcapngWriter(file, "mockraft")
     flows: dict[tuple[int, int], CapturedConnection] = {}
     for event in sorted(_events(entries), key=lambda event: event[:3]):
@@ -42,25 +47,36 @@ def write_pcapng(file: BinaryIO, entries: Iterable[Entry], servers: Mapping[int,
         if connection not in flows:
             host, port = servers[entry.node_id]
             flows[connection] = writer.connect(_client(entry), (_address(host), port), time_ns)
-        if event.data:
-            writer.send(flows[connection], not event.is_answer, event.data, time_ns)
-        else:
+        if event.kind == _END:
             writer.close(flows.pop(connection), time_ns)
+        else:
+            writer.send(flows[connection], event.kind == _REQUEST, _bytes_of(event), time_ns)
+        yield file.getvalue()
+        file.seek(0)
+        file.truncate()
 
 
 def _events(entries: Iterable[Entry]) -> Iterator[_Event]:
     for entry in entries:
         if isinstance(entry, Exchange):
             entry = entry.envelope or entry
-            asked = _LENGTH.pack(len(entry.request_frame)) + entry.shown_request_frame
-            yield _Event(entry.received_ms, entry.id, False, asked, entry)
+            yield _Event(entry.received_ms, entry.id, _REQUEST, entry)
             if entry.response_frame:
-                yield _Event(entry.answered_ms, entry.id, True, entry.shown_response_frame, entry)
+                yield _Event(entry.answered_ms, entry.id, _RESPONSE, entry)
         elif isinstance(entry, ClosedConnection):
             if entry.refused_frame:
-                refused = _LENGTH.pack(len(entry.refused_frame)) + entry.shown_refused_frame
-                yield _Event(entry.closed_ms, entry.id, False, refused, entry)
-            yield _Event(entry.closed_ms, entry.id, True, b"", entry)
+                yield _Event(entry.closed_ms, entry.id, _REQUEST, entry)
+            yield _Event(entry.closed_ms, entry.id, _END, entry)
+
+
+def _bytes_of(event: _Event) -> bytes:
+    """Return the bytes of a message, its length included."""
+    entry = event.entry
+    if isinstance(entry, ClosedConnection):
+        return _LENGTH.pack(len(entry.refused_frame)) + entry.shown_refused_frame
+    if event.kind == _RESPONSE:
+        return entry.shown_response_frame
+    return _LENGTH.pack(len(entry.request_frame)) + entry.shown_request_frame
 
 
 def _client(entry: Exchange | ClosedConnection) -> tuple[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import re
 from collections.abc import Callable
@@ -73,7 +74,8 @@ class Guard:
             response = problem_response(refusal.status_code, str(refusal.detail), refusal.errors, refusal.headers)  # type: ignore[arg-type]
             await response(scope, receive, send_headed)
             return
-        await self.app(scope, receive, send_headed)
+        with contextlib.suppress(asyncio.CancelledError):  # the server stops, and its log is no place for a traceback
+            await self.app(scope, receive, send_headed)
 
     def _admit(self, scope: Scope, headers: RequestHeaders) -> None:
         host = headers.get("host", "")

@@ -115,19 +115,22 @@ def json_text(tree: object, status: int = 200) -> Response:
     return Response(compact(tree), status, media_type="application/json")
 
 
-def json_list(head: str, trees: Iterable[object], foot: str) -> Iterator[str]:
-    """Yield the texts of an object that ends with a list; `head` and `foot` are what is around its elements."""
-    yield head
+def json_list(head: str, trees: Iterable[object], foot: str) -> Iterator[bytes]:
+    """Yield the pieces of an object with a list; `head` and `foot` are what is around its elements."""
+    yield head.encode()
     comma = ""
     for tree in trees:
-        yield comma + compact(tree)
+        yield (comma + compact(tree)).encode()
         comma = ","
-    yield foot
+    yield foot.encode()
 
 
 def json_response(request: Request | None, tree: object) -> Response:
     """A response that is not sent again to a client that has it and sends If-None-Match."""
-    body = compact(tree).encode()
+    return _tagged_by_hash(request, compact(tree).encode())
+
+
+def _tagged_by_hash(request: Request | None, body: bytes) -> Response:
     return tagged(request, hashlib.blake2b(body, digest_size=9).hexdigest(), body)
 
 
@@ -139,11 +142,17 @@ def tagged(request: Request | None, tag: str, body: bytes | None) -> Response:
     return Response(body, headers={"etag": etag}, media_type="application/json")
 
 
-async def in_chunks(texts: Iterable[str]) -> AsyncIterator[bytes]:
-    """Yield texts as chunks of a body, each made in a turn of its own: between them the controller runs."""
-    pending: Iterator[str] = iter(texts)
+async def in_chunks(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield pieces as chunks of a body, each made in a turn of its own: between them the controller runs."""
+    pending = iter(pieces)
     while chunk := await in_turn(lambda: _chunk(pending)):
-        yield chunk.encode()
+        yield chunk
+
+
+async def listed(request: Request | None, name: str, trees: Iterable[object]) -> Response:
+    """Return an object with one list, made in turns, as `json_response` does."""
+    pieces = [each async for each in in_chunks(json_list(f'{{"{name}":[', trees, "]}"))]
+    return await in_turn(lambda: _tagged_by_hash(request, b"".join(pieces)))
 
 
 async def in_turn(work: Callable[[], T]) -> T:
@@ -156,14 +165,14 @@ async def next_turn() -> None:
     await in_turn(lambda: None)
 
 
-def _chunk(texts: Iterator[str]) -> str:
-    """Return the next texts, as many as are made in some milliseconds."""
+def _chunk(pieces: Iterator[bytes]) -> bytes:
+    """Return the next pieces, as many as are made in some milliseconds."""
     end_s = perf_counter() + SLICE_S
-    parts: list[str] = []
+    parts: list[bytes] = []
     size = 0
-    for text in texts:
-        parts.append(text)
-        size += len(text)
+    for piece in pieces:
+        parts.append(piece)
+        size += len(piece)
         if size > CHUNK_LENGTH or perf_counter() > end_s:
             break
-    return "".join(parts)
+    return b"".join(parts)

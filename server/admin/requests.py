@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
-import io
 import operator
 import secrets
 from collections.abc import AsyncIterator, Iterable
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from mockraft.kafka_api.journal import Exchange, Journal, Matching, matching, merged, write_pcapng
+from mockraft.kafka_api.journal import Exchange, Journal, Matching, matching, merged, pcapng_pieces
 from mockraft.server.admin.access import OneNode, Stopping, Streams, TheDouble
 from mockraft.server.admin.json_bodies import (
     Int32,
@@ -390,7 +389,7 @@ async def get_entry(
 )
 async def export_requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingResponse:
     """Return everything in the journal, closed connections included, as one JSON text per line."""
-    lines = (line + "\n" for journal in _journals(double, node) for line in journal.json_lines())
+    lines = (f"{line}\n".encode() for journal in _journals(double, node) for line in journal.json_lines())
     return StreamingResponse(in_chunks(lines), media_type="application/jsonl")
 
 
@@ -399,11 +398,9 @@ async def export_requests_as_json_lines(double: TheDouble, node: OneNode) -> Str
     response_class=Response,
     responses={200: {"content": {PCAPNG: {"schema": {"type": "string", "format": "binary"}}}}},
 )
-async def export_requests_as_capture(double: TheDouble, node: OneNode) -> Response:
+async def export_requests_as_capture(double: TheDouble, node: OneNode) -> StreamingResponse:
     """Return the requests and answers in the journal as a capture, for Wireshark."""
     journals = {node_id: journal for node_id, journal in double.journals.items() if node in (None, node_id)}
     entries = list(merged(journals.values()))
     servers = {node_id: journal.address for node_id, journal in journals.items()}
-    file = io.BytesIO()
-    await asyncio.to_thread(write_pcapng, file, entries, servers)
-    return Response(file.getvalue(), media_type=PCAPNG)
+    return StreamingResponse(in_chunks(pcapng_pieces(entries, servers)), media_type=PCAPNG)

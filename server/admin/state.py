@@ -26,6 +26,7 @@ from mockraft.server.admin.json_bodies import (
     json_list,
     json_response,
     json_text,
+    listed,
 )
 from mockraft.server.admin.problems import ProblemError, commanding, field_named
 from mockraft.server.controller.image import Topic as ImageTopic
@@ -78,7 +79,7 @@ Snapshot = model_of(SnapshotView)
 Topic = model_of(TopicView)
 
 
-def listed(name: str, model: type[Model], **more: object) -> type[Model]:
+def list_model(name: str, model: type[Model], **more: object) -> type[Model]:
     """Return the model of a list under a name; `more` are further fields, each with its type."""
     return _model(name.capitalize(), {name: GenericAlias(list, (model,)), **more})
 
@@ -88,22 +89,22 @@ def _model(name: str, hints: Mapping[str, object]) -> type[Model]:
     return create_model(name, __base__=Model, **parts)
 
 
-Brokers = listed("brokers", Broker)
+Brokers = list_model("brokers", Broker)
 Events = create_model(
     "Events",
-    __base__=listed("events", Event),
+    __base__=list_model("events", Event),
     __doc__="Events of the cluster, oldest first.",
     next=(int, Field(description="The `afterId` for the events after these.")),
 )
-Topics = listed("topics", Topic)
+Topics = list_model("topics", Topic)
 Records = create_model(
     "Records",
-    __base__=listed("records", Record),
+    __base__=list_model("records", Record),
     __doc__="Records of the metadata log.",
     from_=(int, Field(alias="from", description="Offset of the first.")),
     end_offset=(int, Field(description="Offset after the last record of the log.")),
 )
-Snapshots = listed("snapshots", Snapshot)
+Snapshots = list_model("snapshots", Snapshot)
 State = _model(
     "State",
     {
@@ -187,13 +188,15 @@ class NewRecords(Model):
 async def get_state(double: TheDouble) -> StreamingResponse:
     """Return the whole state except the log, as it is at this moment."""
     state, show_secrets = double.state, double.state.show_secrets
-    brokers, quorum = state.brokers(), state.quorum().to_json()
-    head = f'{{"brokers":{compact([each.to_json() for each in brokers])},"topics":['
-    configs = [each.to_json(show_secrets=show_secrets) for each in state.configs()]
-    rest = {"features": state.features(), "configs": configs, "quorum": quorum}
-    foot = f"],{compact({**rest, 'snapshots': [each.to_json() for each in state.snapshots()]})[1:]}"
-    texts = itertools.chain([head], _topic_texts(state.topics_now()), [foot])
-    return StreamingResponse(in_chunks(texts), media_type="application/json")
+    brokers = (each.to_json() for each in state.brokers_now())
+    configs = (each.to_json(show_secrets=show_secrets) for each in state.configs())
+    foot = compact({"quorum": state.quorum().to_json(), "snapshots": [each.to_json() for each in state.snapshots()]})
+    pieces = itertools.chain(
+        json_list('{"brokers":[', brokers, '],"topics":['),
+        _topic_pieces(state.topics_now()),
+        json_list(f'],"features":{compact(state.features())},"configs":[', configs, f"],{foot[1:]}"),
+    )
+    return StreamingResponse(in_chunks(pieces), media_type="application/json")
 
 
 @router.get("/v1/quorum", response_model=Quorum)
@@ -219,7 +222,7 @@ async def resign_controller(double: TheDouble) -> None:
 @router.get("/v1/brokers", response_model=Brokers)
 async def list_brokers(request: Request, double: TheDouble) -> Response:
     """List the registered brokers, by id."""
-    return json_response(request, {"brokers": [each.to_json() for each in double.state.brokers()]})
+    return await listed(request, "brokers", (each.to_json() for each in double.state.brokers_now()))
 
 
 @router.get("/v1/brokers/{brokerId}", response_model=Broker)
@@ -288,8 +291,8 @@ async def list_topics(
     topics = double.state.topics_now()
     if names is not None:
         topics = [each for each in topics if each.name in names]
-    texts = itertools.chain(['{"topics":['], _topic_texts(topics), ["]}"])
-    return StreamingResponse(in_chunks(texts), media_type="application/json")
+    pieces = itertools.chain([b'{"topics":['], _topic_pieces(topics), [b"]}"])
+    return StreamingResponse(in_chunks(pieces), media_type="application/json")
 
 
 @router.get("/v1/topics/overview", response_model=TopicOverviews)
@@ -305,7 +308,7 @@ async def list_topic_overviews(request: Request, double: TheDouble) -> Response:
 
     while await in_turn(add):
         pass
-    return json_response(request, {"topics": [each.model_dump(by_alias=True) for each in found]})
+    return await listed(request, "topics", (each.model_dump(by_alias=True) for each in found))
 
 
 @router.post("/v1/elections", response_model=Partition)
@@ -330,8 +333,8 @@ async def list_records(
     first = found[0].offset if found else max(0, min(from_offset, end))
 
     head = f'{{"from":{first},"endOffset":{end},"records":['
-    texts = json_list(head, (each.to_json(show_secrets=double.state.show_secrets) for each in found), "]}")
-    return StreamingResponse(in_chunks(texts), media_type="application/json")
+    pieces = json_list(head, (each.to_json(show_secrets=double.state.show_secrets) for each in found), "]}")
+    return StreamingResponse(in_chunks(pieces), media_type="application/json")
 
 
 @router.post("/v1/records", status_code=201, response_model=Records)
@@ -393,7 +396,7 @@ async def load_state(request: Request, double: TheDouble) -> None:
             double.load(path)
 
 
-def _topic_texts(topics: Iterable[ImageTopic]) -> Iterator[str]:
+def _topic_pieces(topics: Iterable[ImageTopic]) -> Iterator[bytes]:
     """Yield the texts of topics in a list, a partition at a time."""
     comma = ""
     for topic in topics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mockraft.kafka_api.security import SECURITY_PROTOCOLS
@@ -33,11 +33,11 @@ CONFIG_TYPES: Final = {
 }
 
 
-def broker_views(controller: Controller, now_ms: int, broker_ids: Iterable[int]) -> list[BrokerView]:
-    """Return registered brokers, by id."""
+def broker_views(controller: Controller, now_ms: int, brokers: Iterable[BrokerRegistration]) -> Iterator[BrokerView]:
+    """Yield the views of brokers, each made when it is asked for."""
     fetched = _fetched_offsets(controller, now_ms)
-    brokers = controller.image.cluster.brokers
-    return [_broker_view(controller, brokers[number], fetched.get(number, -1)) for number in broker_ids]
+    for broker in brokers:
+        yield _broker_view(controller, broker, fetched.get(broker.broker_id, -1))
 
 
 def topic_view(topic: Topic) -> TopicView:

@@ -6,7 +6,7 @@ own rules, and answers the requests that wait for records. Use it in the thread 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -63,16 +63,19 @@ class State:
 
     def brokers(self) -> list[BrokerView]:
         """Return the registered brokers, by id."""
+        return list(self.brokers_now())
+
+    def brokers_now(self) -> Iterator[BrokerView]:
+        """Return the brokers that are registered now, by id; each view is made when it is asked for."""
         running = self._running
-        return reading.broker_views(
-            running.controller, running.clock.now_ms(), sorted(running.controller.image.cluster.brokers)
-        )
+        brokers = [each for _, each in sorted(running.controller.image.cluster.brokers.items())]
+        return reading.broker_views(running.controller, running.clock.now_ms(), brokers)
 
     def broker(self, broker_id: int) -> BrokerView:
         """Return a registered broker."""
         running = self._running
-        self._registration(running.controller, broker_id)
-        return reading.broker_views(running.controller, running.clock.now_ms(), [broker_id])[0]
+        registration = self._registration(running.controller, broker_id)
+        return next(reading.broker_views(running.controller, running.clock.now_ms(), [registration]))
 
     def topics(self) -> list[TopicView]:
         """Return the topics with their partitions, by name."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_api.journal import ClosedConnection, Entry, Exchange, Journal, write_pcapng
+from mockraft.kafka_api.journal import ClosedConnection, Entry, Exchange, Journal, pcapng_pieces
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.frames import read_frames
@@ -51,7 +51,7 @@ def cluster(tmp_path: Path) -> tuple[Path, int, list[Exchange]]:
         port = controller.port
         entries = list(controller.journal.entries)
     with path.open("wb") as file:
-        write_pcapng(file, entries, {3000: ("127.0.0.1", port)})
+        file.writelines(pcapng_pieces(entries, {3000: ("127.0.0.1", port)}))
     return path, port, [entry for entry in entries if isinstance(entry, Exchange)]
 
 
@@ -84,7 +84,7 @@ def test_connections_of_all_nodes_end_and_begin_again(tmp_path: Path, journals: 
     entries: list[Entry] = [entry for journal in journals for entry in journal.entries]
     path = tmp_path / "journal.pcapng"
     with path.open("wb") as file:
-        write_pcapng(file, entries, SERVERS)
+        file.writelines(pcapng_pieces(entries, SERVERS))
     events: list[Any] = []
     assert sum(batch.num_rows for batch in read_frames(path, [9093, 9094], conn_events=events)) == 5
     (desync,) = [row for batch in events for row in batch.to_pylist() if row["kind"] == "desync"]
@@ -97,6 +97,6 @@ def test_connections_of_all_nodes_end_and_begin_again(tmp_path: Path, journals: 
 def test_a_name_is_written_as_the_loopback(tmp_path: Path) -> None:
     path = tmp_path / "journal.pcapng"
     with path.open("wb") as file:
-        write_pcapng(file, [heartbeat(peer_address="[::1]:1")], {0: ("controller", 9093)})
+        file.writelines(pcapng_pieces([heartbeat(peer_address="[::1]:1")], {0: ("controller", 9093)}))
     (exchange,) = read_exchanges(path, [9093])
     assert (ip_address(exchange.server), exchange.server_port) == (ip_address("::ffff:127.0.0.1"), 9093)

@@ -69,6 +69,26 @@ async def test_unread_stream_ends_with_its_server(
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
+async def test_an_answer_that_is_not_made_in_time_ends_without_a_traceback(
+    controller: Controller, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def never(work: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("mockraft.server.admin.serving.GRACE_S", 0.1)
+    monkeypatch.setattr("mockraft.server.admin.json_bodies.in_turn", never)
+    server = await AdminServer.start(controller, AdminSettings())
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET /v1/brokers HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await asked.wait()
+    await server.stop()
+    writer.close()
+    assert [record.message for record in caplog.records if record.exc_info] == []
+
+
 @pytest.mark.parametrize("sent", [b"", b"GET /v1/health HTTP/1.1\r\nHost: loc"], ids=["nothing", "half of the headers"])
 async def test_half_a_request_times_out(controller: Controller, sent: bytes) -> None:
     server = await AdminServer.start(controller, AdminSettings(request_timeout_s=0.05))
