@@ -129,8 +129,9 @@ class Logs:
     ) -> ReplicaLog:
         """Return the replica's log in a directory, creating it if needed.
 
-        ValueError when there is an open one elsewhere already; LogError (INCONSISTENT_TOPIC_ID) when a topic with this
-        name and another id has it; StorageError when the disk fails, or is offline.
+        ValueError when there is an open one elsewhere already; LogError when a topic with this name and another id has
+        it (INCONSISTENT_TOPIC_ID), and for a name that no directory can have; StorageError when the disk fails, or is
+        offline.
         """
         held = (self._future if future else self._live).get(key)
         if held is not None:
@@ -140,6 +141,10 @@ class Logs:
         log_dir = self.log_dir(directory_id)
         if future and self.directory_of(key) == directory_id:
             raise ValueError(f"{topic}-{key[1]} lies in {log_dir.path} already: it cannot be moved there")
+        if "/" in topic or "\0" in topic:  # records may have any name; CreateTopics refuses it
+            raise LogError(
+                error_codes.INVALID_TOPIC_EXCEPTION, f"topic {topic!r} has a name that no directory can have"
+            )
         name = log_loading.live_name(topic, key[1])
         if future:
             name = log_loading.marked_name(topic, key[1], "future", self._random())

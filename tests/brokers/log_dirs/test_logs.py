@@ -63,6 +63,13 @@ def test_a_topic_of_the_same_name_and_another_id_does_not_get_the_log(logs: Logs
     assert raised.value.error_code == error_codes.INCONSISTENT_TOPIC_ID
 
 
+@pytest.mark.parametrize("name", ["a/b", "../../a", "a\0"])
+def test_a_topic_whose_name_no_directory_can_have_gets_no_log(logs: Logs, disks: list[FailingDisk], name: str) -> None:
+    with pytest.raises(LogError, match="has a name that no directory can have"):
+        logs.create((TOPIC, 0), name, D0)
+    assert disks[0].names() == []
+
+
 def test_removed_log_leaves_no_files(logs: Logs, disks: list[FailingDisk]) -> None:
     logs.create((TOPIC, 0), "t", D0)
     logs.create((TOPIC, 0), "t", D1, future=True)
