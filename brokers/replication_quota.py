@@ -101,12 +101,14 @@ class ReplicationThrottle:
 
     def holds(self, topic: str, partition: int, now_ms: float) -> bool:
         """Return True if a replica that is not in sync has to wait."""
-        if not self.covers(topic, partition):
-            return False
+        return self.has_rate() and self.covers(topic, partition) and self._quota.is_exceeded(now_ms)
+
+    def has_rate(self) -> bool:
+        """Return True if the broker has a quota; without one no replica has to wait."""
         configs = (self._image.config(BROKER_RESOURCE, name).get(self._rate) for name in (str(self._broker_id), ""))
         rate = next(filter(None, configs), "")
         self._quota.bytes_per_second = int(rate) if rate.isdecimal() else None
-        return self._quota.is_exceeded(now_ms)
+        return self._quota.bytes_per_second is not None
 
     def record(self, topic: str, partition: int, copied_bytes: int, now_ms: float) -> None:
         """Count the replicated bytes of a partition if it is covered, in sync or not."""

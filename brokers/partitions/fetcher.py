@@ -146,20 +146,21 @@ class LeaderFetcher:
             self._fetch()
 
     def _fetch(self) -> None:
+        endpoint = self._host.endpoint_of(self.leader_id)
+        if endpoint is None:
+            self._failed(DisconnectedError(f"broker {self.leader_id} has no endpoint"))
+            return
         now_ms = self._kernel.now_ms
         due = {key: followed for key, followed in self.partitions.items() if followed.not_before_ms <= now_ms}
         if not due:
             self._pause(min(each.not_before_ms for each in self.partitions.values()) - now_ms)
             return
-        due = {key: followed for key, followed in due.items() if not self._is_held(key, followed)}
+        if self._host.follower_throttle.has_rate():
+            due = {key: followed for key, followed in due.items() if not self._is_held(key, followed)}
         if not due:
             self._pause(self._host.settings.replica_fetch_backoff_ms)
             return
-        endpoint = self._host.endpoint_of(self.leader_id)
         if self._link is None or self._kernel.versions(self._link) is None:
-            if endpoint is None:
-                self._failed(DisconnectedError(f"broker {self.leader_id} has no endpoint"))
-                return
             # Like Kafka's fetcher, use the version of the metadata.version without an ApiVersions request.
             client_id = f"broker-{self._host.broker_id}-fetcher-0"
             self._link = Link(self._timer, client_id, *endpoint, SOCKET_TIMEOUT_MS, handshake=False, to_broker=True)
