@@ -15,6 +15,8 @@ T = TypeVar("T")
 _BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _WHITESPACE: Final = " \t\n\v\f\r"
+_SHORT: Final = 16
+"""Units of a text for which a loop in Python is quicker."""
 _UTF16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 
 
@@ -88,7 +90,12 @@ def in_hash_map_order(entries: Mapping[str, T], capacity: int = 16) -> list[tupl
     buckets = 1 << max(capacity - 1, 0).bit_length()
     while len(entries) > buckets * 3 // 4:
         buckets *= 2
-    return sorted(entries.items(), key=lambda entry: _spread_hash(entry[0]) & (buckets - 1))
+
+    def bucket(entry: tuple[str, T]) -> int:
+        code = _hash(entry[0])
+        return (code ^ code >> 16) & (buckets - 1)
+
+    return sorted(entries.items(), key=bucket)
 
 
 def in_timeline_map_order(entries: Mapping[K, T], size_max: int = 0) -> list[tuple[K, T]]:
@@ -123,7 +130,12 @@ def _hash(text: str) -> int:
     """Java's String.hashCode as an unsigned 32-bit number."""
     # A request may have megabytes of names: the sum s[0]·31ⁿ⁻¹ + … + s[n-1] is computed without a loop in Python.
     units = text.encode() if text.isascii() else memoryview(text.encode(_UTF16, "surrogatepass")).cast("H")
-    total: int = sum(map(mul, reversed(units), _powers_of_31(len(units).bit_length())))
+    total = 0
+    if len(units) <= _SHORT:
+        for unit in units:
+            total = total * 31 + unit
+    else:
+        total = sum(map(mul, reversed(units), _powers_of_31(len(units).bit_length())))
     return total & 0xFFFFFFFF
 
 
@@ -131,11 +143,6 @@ def _hash(text: str) -> int:
 def _powers_of_31(bits: int) -> list[int]:
     """Return the first 2 ** bits powers, modulo 2 ** 32."""
     return [*accumulate(repeat(31, (1 << bits) - 1), lambda power, by: power * by & 0xFFFFFFFF, initial=1)]
-
-
-def _spread_hash(text: str) -> int:
-    code = _hash(text)
-    return code ^ code >> 16
 
 
 def _signed(code: int) -> int:

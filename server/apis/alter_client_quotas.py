@@ -10,7 +10,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import error_fields
 from mockraft.server.controller.settings import client_quotas
 from mockraft.server.controller.settings.client_quotas import Alteration, Altered
-from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
 
@@ -19,7 +18,7 @@ def handle(request: AlterClientQuotasRequest, ctx: RequestContext, controller: C
     """Alter each entity, or return its error; all changes are one batch."""
     alterations = [
         Alteration(
-            {part.entity_type: part.entity_name for part in entry.entity},
+            client_quotas.entity_of((part.entity_type, part.entity_name) for part in entry.entity),
             [(op.key, None if op.remove else op.value) for op in entry.ops],
         )
         for entry in request.entries
@@ -33,7 +32,7 @@ def handle(request: AlterClientQuotasRequest, ctx: RequestContext, controller: C
 
 def _entry(altered: Altered) -> EntryData:
     entity, refusal = altered
-    parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in in_hash_map_order(entity, len(entity))]
+    parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()]
     return EntryData(**error_fields(refusal), entity=parts)
 
 

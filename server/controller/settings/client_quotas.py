@@ -5,7 +5,7 @@ Host names are not resolved: an ip is an address or `localhost`.
 
 import ipaddress
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.releases import Behaviour
@@ -35,7 +35,7 @@ _FRACTION_MAX: Final = 1e-6
 _IPV4_LENGTH_MAX: Final = 15
 
 Entity = Mapping[str, str | None]
-"""Name by entity type, None for the default entity of the type."""
+"""Name by entity type, None for the default entity of the type; made by `entity_of`."""
 
 
 class Alteration(NamedTuple):
@@ -50,6 +50,12 @@ class Altered(NamedTuple):
 
     entity: Entity
     refusal: ApiError | None
+
+
+def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
+    """Return an entity with its types in the order of Kafka's map."""
+    entity = dict(parts)
+    return dict(in_hash_map_order(entity, len(entity)))
 
 
 def alter_client_quotas(
@@ -97,7 +103,7 @@ def _keys_of(entity: Entity) -> Mapping[str, str]:
     """Return the entity's keys with the type of each; ApiError for an invalid entity."""
     if not entity:
         raise invalid_request("Invalid empty client quota entity")
-    for kind, name in in_hash_map_order(entity, len(entity)):
+    for kind, name in entity.items():
         if kind not in (USER, CLIENT_ID, IP):
             raise invalid_request(f"Unhandled client quota entity type: {kind}")
         if name == "":
@@ -159,7 +165,5 @@ def _is_same(one: float, other: float) -> bool:
 
 
 def _entity_text(entity: Entity) -> str:
-    entries = ", ".join(
-        f"{kind}={'null' if name is None else name}" for kind, name in in_hash_map_order(entity, len(entity))
-    )
+    entries = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity.items())
     return f"ClientQuotaEntity(entries={{{entries}}})"

@@ -33,11 +33,18 @@ def alter_reassignments(
     records: list[RecordAt] = []
     results: Reassigned = []
     for requested in topics:
+        topic = controller.image.topics.by_name.get(requested.name)
+        if topic is None:
+            unknown = ApiError(
+                error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {requested.name}."
+            )
+            results.append((requested.name, [(each.partition_index, unknown) for each in requested.partitions]))
+            continue
         partitions: list[tuple[int, ApiError | None]] = []
         for target in requested.partitions:
             refusal = None
             try:
-                record = _alter(controller, requested.name, target, may_change_factor)
+                record = _alter(controller, topic, target, may_change_factor)
                 if record is not None:
                     if len(records) == RECORDS_PER_BATCH_MAX:
                         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
@@ -50,14 +57,11 @@ def alter_reassignments(
 
 
 def _alter(
-    controller: "ControllerContext", name: str, target: ReassignablePartition, may_change_factor: bool
+    controller: "ControllerContext", topic: Topic, target: ReassignablePartition, may_change_factor: bool
 ) -> RecordAt | None:
-    topic = controller.image.topics.by_name.get(name)
-    if topic is None:
-        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     partition = topic.partitions.get(target.partition_index)
     if partition is None:
-        message = f"Unable to find partition {name}:{target.partition_index}."
+        message = f"Unable to find partition {topic.name}:{target.partition_index}."
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, message)
     if target.replicas is None:
         return _cancel(controller, topic, target.partition_index, partition)
