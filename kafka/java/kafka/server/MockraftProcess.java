@@ -169,6 +169,9 @@ final class MockraftProcess {
         for (AppConfigurationEntry entry : loginEntries()) {
             entry.getOptions().forEach((key, value) -> {
                 if (key.startsWith("user_")) {
+                    if (!(key + value).lines().skip(1).toList().isEmpty() || key.contains("=")) {
+                        throw new IllegalArgumentException("a line of mockraft's file of users cannot have " + key);
+                    }
                     lines.append(key.substring("user_".length())).append('=').append(value).append('\n');
                 }
             });
@@ -176,6 +179,12 @@ final class MockraftProcess {
         Path file = Files.createTempFile("mockraft-users", ".properties");
         file.toFile().deleteOnExit();
         return Files.writeString(file, lines);
+    }
+
+    /** A value of sasl.jaas.config, whose quoted strings have Java's escapes. */
+    private static String quoted(Object value) {
+        String text = String.valueOf(value).replace("\\", "\\\\").replace("\"", "\\\"");
+        return '"' + text.replace("\n", "\\n").replace("\r", "\\r") + '"';
     }
 
     private static AppConfigurationEntry[] loginEntries() {
@@ -205,7 +214,7 @@ final class MockraftProcess {
                 properties.put("sasl.mechanism", "PLAIN");
                 Map<String, ?> login = loginEntries()[0].getOptions();
                 properties.put("sasl.jaas.config", "org.apache.kafka.common.security.plain.PlainLoginModule required"
-                        + " username=\"%s\" password=\"%s\";".formatted(login.get("username"), login.get("password")));
+                        + " username=%s password=%s;".formatted(quoted(login.get("username")), quoted(login.get("password"))));
             }
             admin = Admin.create(properties);
         }
