@@ -86,11 +86,15 @@ class Double:
 
     def _check_reach(self, match: Match | ConnectionMatch) -> None:
         """Raise StubError if no request, or connection, can meet the match."""
-        names = {running.config.controller_listener_name for running in self._nodes_now().values()}
+        names = self._listener_names()
         with contextlib.suppress(RuntimeError):  # none runs
             nodes = self._controllers_journals()
-            listeners = names | SECURITY_PROTOCOLS.keys() if names else ()  # of killed nodes they are not known
+            listeners = names | SECURITY_PROTOCOLS.keys() if names else ()
             match.check_reach(nodes, self._brokers_journals, listeners)
+
+    def _listener_names(self) -> set[str]:
+        """Return the names of the controllers' listeners."""
+        return {running.config.controller_listener_name for running in self._nodes_now().values()}
 
     def _wanted(self, match: Requests[Q, A], fields: Mapping[str, object]) -> Wanted:
         """Return the test for requests. StubError if no request can meet it."""

@@ -202,6 +202,10 @@ class StartedDouble(Double, abc.ABC):
             raise ValueError(f"wait={wait!r}: it must be 'registered', 'running' or None")
         return await self.started.run(self._broker_config(broker_id, options), wait, timeout_s)
 
+    def _listener_names(self) -> set[str]:
+        """Return them also while all nodes are killed."""
+        return {self._config.controller_listener_name}
+
     def _broker_config(self, broker_id: int, options: BrokerOptions) -> BrokerConfig:
         own: BrokerOptions = {**self._broker_defaults, **options}
         if broker_id in self._controllers_journals():

@@ -135,6 +135,9 @@ class Answer(Action):
                 raise StubError("the match must name the API of this answer")
             for key in match.api_keys:
                 message_from_tree(messages.response(key), self.body)
+        elif not isinstance(self.body, Message):
+            about = "; a function that returns one is for answers(…)" if callable(self.body) else ""
+            raise StubError(f"expected a response or its fields, got {self.body!r}{about}", "body")
 
     def extend(self, plan: AnswerPlan) -> None:
         """Answer with the response."""

@@ -9,6 +9,7 @@ from mockraft.brokers.lifecycle import End
 from mockraft.kafka.child_process import free_port
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.running_quorum import QuorumError, directory_id
+from mockraft.server.stubs.errors import StubError
 from mockraft.testing.options import ControllerOptions
 from mockraft.wire import api_keys, client, error_codes
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
@@ -53,6 +54,15 @@ async def test_three_nodes_one_leader_and_one_history() -> None:
             await until(lambda: all(topics(quorum, node_id) == {"t"} for node_id in ALL))
     with pytest.raises(RuntimeError, match="the quorum does not run"):
         _ = quorum.bootstrap
+
+
+async def test_a_stub_for_an_unknown_listener_is_refused_while_all_nodes_are_killed() -> None:
+    async with Quorum(3) as quorum:
+        for node_id in ALL:
+            await quorum.kill(node_id)
+        quorum.stub("Vote", listener="CONTROLLER").drop()
+        with pytest.raises(StubError, match="no listener CONTROLER: did you mean CONTROLLER"):
+            quorum.stub("Vote", listener="CONTROLER").drop()
 
 
 async def test_a_simulated_broker_follows_every_kind_of_failover() -> None:

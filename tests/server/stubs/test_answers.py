@@ -54,6 +54,8 @@ async def test_answers_come_one_after_the_other_and_the_last_one_sticks(stubs: A
     stubs.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", {"errorCode": 5}, lambda request: None, 7]))
     with pytest.raises(ValueError, match="expected a response"):
         stub("BrokerHeartbeat").answers([object()])
+    with pytest.raises(ValueError, match=r"expected a response or its fields, got <function .* is for answers\(…\)"):
+        stubs.add(stub("BrokerHeartbeat").answer(lambda request: None))
     assert [await asker.code() for _ in range(5)] == [41, 5, UNKNOWN_BROKER, 7, 7]
 
 
