@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from os import PathLike
 
+import pyarrow.compute as pc
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
 from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.regression.captured import Captured, of_batches
@@ -18,7 +19,7 @@ def read_exchanges(
     A request without a captured response is included; frames cut short by a snaplen are not. `ports` are the servers'
     ports, as for `read_frames`. Raises `formats.CaptureError` for a file that is not a capture or is damaged.
     """
-    frames = read_frames(paths, ports, snaplen_policy="drop")
+    frames = (batch.filter(pc.invert(batch["truncated"])) for batch in read_frames(paths, ports))
     found = sorted(of_batches(pair_exchanges_table(frames)), key=_place)
     return [each._replace(number=number) for number, each in enumerate(found, start=1)]
 

@@ -30,8 +30,6 @@ def read_frames(
     *,
     chunk_bytes: int = 8 << 20,
     frame_bytes_max: int = 100 << 20,
-    gap_policy: str = "resync",
-    snaplen_policy: str = "keep",
     on_error: OnError = "fail",
     decompressed_bytes_max: int | None = None,
     conn_events: list[pa.RecordBatch] | None = None,
@@ -48,8 +46,6 @@ def read_frames(
         ports: the servers'. Without any, a connection is Kafka if its client's first bytes are a plausible request.
         chunk_bytes: bytes of a file processed at once; the frames do not depend on it.
         frame_bytes_max: longest frame; a larger length is an error in the stream.
-        gap_policy: after a gap, `resync`, or `drop` the rest of that direction.
-        snaplen_policy: for frames cut short by a snaplen, `keep` their rows (without bytes) or `drop` them.
         on_error: for a file that is not a capture or is damaged, raise CaptureError (`fail`), or add a row of
             `file_events` and continue behind the damage (`quarantine`, `skip`).
         decompressed_bytes_max: limit for a decompressed file. Default: 200 times its size, at least 1 GiB.
@@ -63,7 +59,7 @@ def read_frames(
     files = [file for path in given for file in _files_of(fspath(path))]
     if len(files) > 1:
         files.sort(key=partial(_first_time_ns, decompressed_bytes_max=decompressed_bytes_max))
-    reassembler = Reassembler(frame_bytes_max, gap_policy, snaplen_policy)
+    reassembler = Reassembler(frame_bytes_max)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:

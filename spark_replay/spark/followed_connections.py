@@ -122,8 +122,6 @@ def _step(
 def _new(options: SourceOptions, buckets: int) -> Reassembler:
     return Reassembler(
         options.max_frame_bytes,
-        options.gap_policy,
-        options.snaplen_policy,
         limits=Limits(
             connections_max=max(1, CONNECTIONS_MAX // buckets),
             waiting_bytes_max=STATE_BYTES_MAX // 2 // buckets,
@@ -151,7 +149,7 @@ def _restored(data: bytes, options: SourceOptions, buckets: int) -> Reassembler:
 
 
 def _policies(options: SourceOptions) -> tuple[object, ...]:
-    return options.ports, options.max_frame_bytes, options.gap_policy, options.snaplen_policy
+    return options.ports, options.max_frame_bytes
 
 
 def _chunks(runs: pa.Table) -> Iterator[pa.RecordBatch]:

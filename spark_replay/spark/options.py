@@ -40,8 +40,6 @@ class SourceOptions:
     chunk_bytes: int = 8 << 20
     split_index: SplitIndex = "auto"
     linktype: int | None = None
-    gap_policy: str = "resync"
-    snaplen_policy: str = "keep"
     max_frame_bytes: int = 100 << 20
     include_bytes: bool = True
     on_error: OnError = "fail"
@@ -171,8 +169,6 @@ OPTIONS: dict[str, tuple[str, Callable[[str], object]]] = {
     "chunkBytes": ("a size (8m)", _size),
     "splitIndex": ("auto, exact or off", _one_of("auto", "exact", "off")),
     "linktype": ("a link type's number (1 Ethernet, 101 raw, 113 SLL, …)", _at_least(0)),
-    "gapPolicy": ("resync or drop", _one_of("resync", "drop")),
-    "snaplenPolicy": ("keep or drop", _one_of("keep", "drop")),
     "maxFrameBytes": ("a size (100m)", _size),
     "includeBytes": ("true or false", _truth),
     "onError": ("fail, quarantine or skip", _one_of("fail", "quarantine", "skip")),

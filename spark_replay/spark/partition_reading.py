@@ -194,9 +194,7 @@ def checked_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def new_reassembler(options: SourceOptions, *, sorted_by_connection: bool = False) -> Reassembler:
     """Return a reassembler with the options' policies."""
-    return Reassembler(
-        options.max_frame_bytes, options.gap_policy, options.snaplen_policy, sorted_by_connection=sorted_by_connection
-    )
+    return Reassembler(options.max_frame_bytes, sorted_by_connection=sorted_by_connection)
 
 
 def _read_packets(split: Split, options: SourceOptions, predicates: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:

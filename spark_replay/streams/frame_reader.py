@@ -64,10 +64,9 @@ def whole(stretch: Stretch, base: int) -> Rest:
 class FrameReader:
     """Reads stretches of bytes in order and adds the frames found to a buffer."""
 
-    def __init__(self, buffer: FrameBuffer, frame_bytes_max: int, resyncs: bool, report_event: ReportEvent) -> None:
+    def __init__(self, buffer: FrameBuffer, frame_bytes_max: int, report_event: ReportEvent) -> None:
         self.buffer = buffer
         self.frame_bytes_max = frame_bytes_max
-        self.resyncs = resyncs
         self.report_event = report_event
         # Bytes held of half-read frames, over all connections.
         self.tail_bytes = 0
@@ -80,7 +79,7 @@ class FrameReader:
     def read(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> None:
         """Read the next bytes of a direction."""
         while at < end:
-            if direction.is_dead or (direction.is_lost and not self.resyncs):
+            if direction.is_dead:
                 direction.skip(end - at, rest.pieces.time(at))
                 return
             if self._must_wait(connection, direction):
@@ -135,7 +134,7 @@ class FrameReader:
         self._skip_tail(direction)
         direction.ahead = max(left - size, 0)
         direction.is_whole, direction.after_gap = False, True
-        if left < size or not self.resyncs:
+        if left < size:
             direction.lose()
 
     def settle(self, connection: Connection, direction: Direction) -> None:

@@ -36,7 +36,6 @@ _ADDED_BYTES_MAX = 16 << 20
 _ENDED_MAX = 8192
 _STRETCH_BYTES_MAX = 4 << 20
 _HOLE_BYTES_MAX = 1 << 20
-GAP_POLICIES, SNAPLEN_POLICIES = ("resync", "drop"), ("keep", "drop")
 
 
 class Limits(NamedTuple):
@@ -64,29 +63,15 @@ class Reassembler:
 
     Args:
         frame_bytes_max: longest frame; a larger length is an error in the stream.
-        gap_policy: after a gap `resync` (search for frames) or `drop` (ignore the rest of that direction).
-        snaplen_policy: for frames cut short by a snaplen, `keep` their rows (without bytes) or `drop` them.
         limits: what is kept at most.
         sorted_by_connection: the runs come one connection after the other, so each ends where the next one starts.
-
-    Raises ValueError for an unknown policy.
     """
 
     def __init__(
-        self,
-        frame_bytes_max: int = 100 << 20,
-        gap_policy: str = "resync",
-        snaplen_policy: str = "keep",
-        *,
-        limits: Limits = LIMITS,
-        sorted_by_connection: bool = False,
+        self, frame_bytes_max: int = 100 << 20, *, limits: Limits = LIMITS, sorted_by_connection: bool = False
     ) -> None:
-        for value, known in ((gap_policy, GAP_POLICIES), (snaplen_policy, SNAPLEN_POLICIES)):
-            if value not in known:
-                raise ValueError(f"{value!r} is not one of {', '.join(known)}")
         self._held_bytes_max, self._connections_max, self._waiting_bytes_max, incarnations_kept = limits
         self._is_sorted = sorted_by_connection
-        self._keeps_cut = snaplen_policy == "keep"
         self._connections: OrderedDict[int, Connection] = OrderedDict()
         # Those with bytes that wait, the longest idle first.
         self._holding: OrderedDict[int, Connection] = OrderedDict()
@@ -100,7 +85,7 @@ class Reassembler:
         self._events = ConnEvents()
         self._pairing = Pairing(rows_max=200_000, bytes_max=self._waiting_bytes_max)
         self._buffer = FrameBuffer()
-        self._reader = FrameReader(self._buffer, frame_bytes_max, gap_policy == "resync", self._report)
+        self._reader = FrameReader(self._buffer, frame_bytes_max, self._report)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state between two calls of `receive`: without the last batch, of which nothing is needed."""
@@ -480,7 +465,7 @@ class Reassembler:
                 else:
                     waits = ~frames.acks0[begin:end]
                     self._uids[uid].open.ask(ids[waits], frames.ts_last_ns[begin:end][waits])
-            self._pairing.receive(frames if self._keeps_cut else frames.take(np.flatnonzero(~frames.truncated)))
+            self._pairing.receive(frames)
         for uid in self._ended:
             del self._uids[uid]
         self._ended.clear()

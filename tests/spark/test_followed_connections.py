@@ -101,7 +101,7 @@ def test_checkpoint_of_other_settings_is_refused_by_name(
     files = ring_files(Path(controller_capture), tmp_path / "ring", 2)
     state = State()
     stepped(files[:1], state)
-    options = replace(OPTIONS, gap_policy="drop") if change == "policies" else OPTIONS
+    options = replace(OPTIONS, max_frame_bytes=1 << 20) if change == "policies" else OPTIONS
     if change == "version":
         monkeypatch.setattr("importlib.metadata.version", lambda _: "9.9")
     with pytest.raises(followed.OtherStateError, match=f"were saved with {change} .* a new checkpointLocation"):
