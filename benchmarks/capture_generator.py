@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from os import PathLike
+from pathlib import Path
 from struct import pack
 from typing import Any, NamedTuple
 
@@ -20,11 +21,14 @@ from numpy.typing import NDArray
 from traffic_mix import Kind, Place, kinds, opening
 
 PORT = 9093
+REAL = {19093: "controller-4.3.1.pcap", 19192: "brokers-4.3.1.pcap", 19292: "brokers-4.3.1.pcap"}
+"""Captures of Kafka's own traffic on the loopback, by the servers' ports."""
 SEGMENT_BYTES = 1448
 BLOCK_EXCHANGES = 20_000
 SLOT_NS = 20_000
 """From the start of one exchange to that of the next, whichever connection it is on."""
 START_NS = 1_700_000_000_000_000_000
+_FILE_HEADER, _RECORD_HEADER = 24, 16
 _FIN, _SYN, _PSH, _ACK = 1, 2, 8, 16
 _TIMESTAMPS = b"\x01\x01\x08\x0a" + bytes(8)
 _CLIENT_IP, _SERVER_IP, _PORTS, _SEQ, _ACK_AT = 16 + 26, 16 + 30, 16 + 34, 16 + 38, 16 + 42
@@ -97,6 +101,38 @@ def generate(path: str | PathLike[str], packets: int, connections: int, seed: in
             written += count
             exchanges += int((chosen < len(plans) - 1).sum())
     return Generated(written, 2 * exchanges, size, connections)
+
+
+def repeat(path: str | PathLike[str], packets: int) -> Generated:
+    """Write the captures of `REAL` as often as at least `packets` packets need, each time with other addresses."""
+    folder = Path(__file__).parents[1] / "tests" / "captures"
+    files = [(folder / name).read_bytes() for name in dict.fromkeys(REAL.values())]
+    data = np.frombuffer(b"".join(file[_FILE_HEADER:] for file in files), np.uint8).copy()
+    starts, at = [], 0
+    while at < len(data):
+        starts.append(at)
+        at += _RECORD_HEADER + int(data[at + 8 : at + 12].view("<u4")[0])
+    records = np.array(starts)
+    seconds = _fields(data, records, "<u4")
+    span = int(seconds.max() - seconds.min()) + 1
+    # 127.0.0.1 becomes an address of 127/8 of this copy's own.
+    addresses = np.concatenate([records + _RECORD_HEADER + 14 + offset for offset in (12, 16)])
+    copies = -(-packets // len(records))
+    with open(path, "wb") as file:
+        file.write(files[0][:_FILE_HEADER])
+        for number in range(copies):
+            _set(data, records, seconds + number * span, "<u4")
+            _set(data, addresses, np.full(len(addresses), (127 << 24) + 1 + number), ">u4")
+            file.write(data.data)
+    return Generated(copies * len(records), 0, _FILE_HEADER + copies * len(data), copies)
+
+
+def _fields(data: Column, at: Column, form: str) -> Column:
+    return data[at[:, None] + np.arange(4)].view(form).ravel().astype(np.int64)
+
+
+def _set(data: Column, at: Column, values: Column, form: str) -> None:
+    data[at[:, None] + np.arange(4)] = values.astype(form).view(np.uint8).reshape(-1, 4)
 
 
 def _blocks(

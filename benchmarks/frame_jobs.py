@@ -1,6 +1,6 @@
 """The work that `spark.py` measures, in a process of its own that it starts.
 
-    frame_jobs.py core FILE PORT          the frames of a capture with `read_frames`: one JSON line
+    frame_jobs.py core FILE PORT[,PORT]   the frames of a capture with `read_frames`: one JSON line
     frame_jobs.py session MASTER EVENTS   a Spark session; a job (JSON) a line in, its result (JSON) a line out
 
 A session answers `{"ready": …}` first. Its jobs: `frames` writes those of `path` to Parquet in `out`, `messages` reads
@@ -45,7 +45,7 @@ def core(path: str, port: str) -> None:
 
     began = time.perf_counter()
     rows = 0
-    for batch in read_frames(path, (int(port),)):
+    for batch in read_frames(path, [int(each) for each in port.split(",")]):
         rows += batch.num_rows
     say({"seconds": time.perf_counter() - began, "rows": rows})
 

@@ -32,6 +32,8 @@ class Taken(NamedTuple):
     cpu_seconds: float
     rss_bytes: int
     output: str
+    worker_bytes: int
+    """Resident memory of the largest Python process below it, at most."""
 
 
 class PeakMemory:
@@ -117,7 +119,13 @@ def run(command: Sequence[str], timeout_s: float) -> Taken:
         memory.stop()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, list(command))
-    return Taken(seconds, _cpu_of_ended_children() - cpu_before, memory.peaks.get("itself", 0), output)
+    return Taken(
+        seconds,
+        _cpu_of_ended_children() - cpu_before,
+        memory.peaks.get("itself", 0),
+        output,
+        memory.peaks.get("python", 0),
+    )
 
 
 def _cpu_of_ended_children() -> float:
