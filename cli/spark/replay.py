@@ -16,19 +16,22 @@ from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, end, host_and_port, write_file, write_json
 from mockraft.cli.spark.options import SparkOptions, need_spark, spark_session, sparks_path, step
 from mockraft.cli.terminal import Terminal
-from mockraft.cli.traffic.replay import FINDINGS_SHOWN, value_text
+from mockraft.cli.traffic.replay import FINDINGS_SHOWN
 from mockraft.files.trees import GivenFileError
 from mockraft.kafka_api.options import OptionError, blaming, option
+from mockraft.releases import release
 from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.rules import RuleError, Rules, read_rules, write_rules
 from mockraft.spark_replay.regression.send_order import ORDERS
 from mockraft.spark_replay.regression.targets import WHEEL, Endpoint, FreshProcess, TargetError, install
+from mockraft.spark_replay.regression.verdict import change_text, first_text
 from rich.table import Table
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression.session_replay import Run
     from mockraft.spark_replay.regression.targets import Target
+    from mockraft.spark_replay.regression.verdict import ReportRow
     from pyspark.sql import DataFrame
 
 ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its responses.
@@ -67,6 +70,7 @@ class ReplayOptions(SparkOptions):
     speed: float = option(1.0, lowest=1e-6, help="With --order paced: a multiple of the capture's pace.")
     rules: Path | None = option(None, help="A TOML file of rules that override the generated ones.")
     print_rules: bool = option(False, action=_print_rules, help="Print the generated rules and exit.")
+    release: str | None = option(None, help="Kafka release of the target mockraft. Default: the captured one.")
     filters: list[str] | None = option(
         None, "--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others."
     )
@@ -99,7 +103,13 @@ def replay(options: ReplayOptions) -> None:
         kept=kept,
         show_secrets=options.show_secrets,
     )
-    run = Run(uuid.uuid4().hex[:12], target_of(options.target, options.target_python), how)
+    target = target_of(options.target, options.target_python)
+    if options.release is not None:
+        if isinstance(target, Endpoint):
+            raise OptionError(f"{target.name} has a release already; --release is for mockraft", "--release")
+        with blaming("--release"):
+            target.release = release(options.release).name
+    run = Run(uuid.uuid4().hex[:12], target, how)
     baseline, out = options.baseline, options.out
     earlier: Run | str | None = None
     if baseline is not None and ("://" in baseline or Path(baseline).is_dir()):
@@ -165,7 +175,8 @@ def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
 
 
 def _on_spark(spark: Any, captured: DataFrame, run: Run, earlier: Run | str | None, out: str) -> dict[str, Any]:
-    from mockraft.spark_replay.spark.replay_summary import summarise, write_rules_fired
+    from mockraft.cli.spark.known_answers import known_answers
+    from mockraft.spark_replay.spark.replay_summary import summarise, write_summary
     from mockraft.spark_replay.spark.replaying import read_replay, write_replay
 
     def replayed(to: Run, folder: str) -> Any:
@@ -182,9 +193,10 @@ def _on_spark(spark: Any, captured: DataFrame, run: Run, earlier: Run | str | No
     except Exception as error:
         raise _exit_of(error) from None
     step("comparing")
-    found = summarise(tables, run.options.rules or rules_of(None), before)
-    write_rules_fired(out, found["rules"])
-    return {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}
+    found = summarise(tables, run.options.rules or rules_of(None), before, known_answers)
+    report = {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}
+    write_summary(out, report)
+    return report
 
 
 def _exit_of(error: Exception) -> BaseException:
@@ -217,6 +229,7 @@ def _write_html(path: str, files: list[str], out: str, options: ReplayOptions) -
 
 def _show(found: dict[str, Any]) -> None:
     console = Terminal()
+    _show_changes(console, found)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("API", header_style="dim", no_wrap=True)
     for name in ("sent", "equal", "identical bytes", "no response", "median ms", "captured ms"):
@@ -227,17 +240,6 @@ def _show(found: dict[str, Any]) -> None:
     console.print(table)
     for each in found["leftOut"]:
         console.print(f"left out: {each['count']:,} {each['api']}, {each['why']}", style="dim")
-    for each in found["differences"][:FINDINGS_SHOWN]:
-        first = each["first"]
-        console.print(
-            f"\n{each['api']} {each['path']}  {each['kind']}  {each['count']:,}x  "
-            f"(first #{first['exchange']} of {first['session']})",
-            style="bold",
-            soft_wrap=True,
-        )
-        for name, which, style in (("captured", "expected", "green"), ("live    ", "actual", "red")):
-            text = value_text(each["path"], each[which])
-            console.print(f"  {name}  {text}", style=style, soft_wrap=True)
     for each in found["rules"]:
         if each["override"] and not each["fired"]:
             console.print(f"\nthe rule {each['rule']} ({each['class']}) never fired", style="yellow")
@@ -246,9 +248,35 @@ def _show(found: dict[str, Any]) -> None:
         console.print(f"\nof the fields that differ in the baseline {fields}")
     sessions = f"{found['sessions']:,} session{'' if found['sessions'] == 1 else 's'}"
     allowed = " or as in the baseline" if found["known"] else ""
+    allowed += " or as their releases are known to differ" if found["intended"] else ""
     if any(each["override"] and each["fired"] for each in found["rules"]):
         allowed += " or as your rules permit"
     console.print(f"\n{found['same']:,} of {found['sent']:,} responses as captured{allowed}, in {sessions}")
+
+
+def _show_changes(console: Terminal, found: ReportRow) -> None:
+    """Print what changed for clients, then the known changes of the release, then what was masked and why."""
+
+    def line(text: str, style: str = "") -> None:
+        console.print(text, style=style, soft_wrap=True, markup=False, highlight=False)
+
+    releases = " and ".join(f"Kafka {each['captured']} to {each['live']}" for each in found["releases"])
+    for title, name in (("Changed", "differences"), (f"Known changes of {releases}", "intended")):
+        rows = found[name]
+        if rows or name == "differences":
+            line(f"{title} ({len(rows)})", "bold")
+        for each in rows[:FINDINGS_SHOWN]:
+            line(f"  {each['api']} {each['path']}: {change_text(each)}  {each['count']:,}x")
+            line(f"    {each['why'] if 'why' in each else f'first {first_text(each)}'}", "dim")
+        if len(rows) > FINDINGS_SHOWN:
+            line(f"  … and {len(rows) - FINDINGS_SHOWN:,} more; all are in --json")
+        for note in found["notes"] if name == "differences" else ():
+            line(f"  Note: {note}", "yellow")
+    if found["masked"]:
+        line(f"Masked ({sum(each['count'] for each in found['masked']):,} values)", "bold")
+    for each in found["masked"]:
+        line(f"  {each['count']:,} {each['class']}: {each['why']}", "dim")
+    console.print()
 
 
 COMMAND = Command("replay", replay, ABOUT)

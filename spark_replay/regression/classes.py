@@ -8,7 +8,7 @@ classified as soon as their schema exists; `rules` makes the list, and a rules f
 from __future__ import annotations
 
 from mockraft.spark_replay.endpoints import RAFT_APIS
-from mockraft.wire import api_keys
+from mockraft.wire import api_keys, error_codes
 from mockraft.wire.schema_files import FieldSpec
 
 COMPARED = "compared"
@@ -42,6 +42,13 @@ CLUSTER_ID, BROKER_EPOCH, TOPIC_ID, DIRECTORY_ID, INCARNATION_ID, PRODUCER_ID = 
 SESSION_ID, MEMBER_ID, UUID, TOKEN_ID, TOKEN_HMAC = ONE_TO_ONE[6:]
 
 QUORUM_EPOCH, HOST, PORT, LOG_OFFSET, LOG_BYTES = "quorum epoch", "host", "port", "log offset", "log bytes"
+QUORUM_ERROR = "quorum error"
+ELECTION_ERRORS = (
+    error_codes.NOT_LEADER_OR_FOLLOWER,
+    error_codes.FENCED_LEADER_EPOCH,
+    error_codes.UNKNOWN_LEADER_EPOCH,
+)
+"""Codes of class quorum error that a capture has because of an election, which need not happen again."""
 
 MANY_TO_ONE = {
     QUORUM_EPOCH: "captured elections may not happen again, so several captured epochs may be one live epoch",
@@ -56,8 +63,19 @@ ONLY_WHETHER = {
 }
 """Classes compared only as null, -1 or a value, and why."""
 
-CLASSES = frozenset({COMPARED, ANY_ORDER, *MASKED, *ONE_TO_ONE, *MANY_TO_ONE, *ONLY_WHETHER})
+CLASSES = frozenset({COMPARED, ANY_ORDER, QUORUM_ERROR, *MASKED, *ONE_TO_ONE, *MANY_TO_ONE, *ONLY_WHETHER})
 """All classes, as named in a rules file."""
+
+REASONS = {
+    **MASKED,
+    **dict.fromkeys(ONE_TO_ONE, "given out by a controller: captured and live values are paired one to one"),
+    **MANY_TO_ONE,
+    **ONLY_WHETHER,
+    ANY_ORDER: "made from a hash map by Kafka: elements are matched by name or number",
+    QUORUM_ERROR: "the capture has an election of controllers, or a restart, that the live quorum did not have",
+    COMPARED: "follows from another error code in the same place, which counts",
+}
+"""Why differences of a field of a class are no changes; of class compared, those beside another error code."""
 
 FIXED = (None, -1, 0, "", "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ")
 """Values that are never renamed: no value, and reserved ids (UNASSIGNED, the metadata topic)."""
@@ -92,6 +110,8 @@ def class_of(field: FieldSpec, parent: str, api_key: int, *, is_request: bool) -
     found = _BY_NAME.get(name)
     if found is None and api_key in RAFT_APIS:
         found = _OF_THE_QUORUM.get(name)
+    if found is None and api_key in RAFT_APIS and (parent, name, is_request) == ("partitions", "errorCode", False):
+        found = QUORUM_ERROR
     if found is None and parent in _ENDPOINTS and not is_request:
         found = _OF_ENDPOINTS.get(name)
     if found is None and field.kind == "records":

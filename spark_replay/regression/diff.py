@@ -11,15 +11,19 @@ from typing import Final, NamedTuple
 
 from mockraft.spark_replay.regression.classes import (
     ANY_ORDER,
+    COMPARED,
+    ELECTION_ERRORS,
     ERROR_TEXT,
     IGNORED,
     MANY_TO_ONE,
     MASKED,
     ONE_TO_ONE,
     ONLY_WHETHER,
+    QUORUM_ERROR,
 )
 from mockraft.spark_replay.regression.renaming import Id, Renaming
-from mockraft.spark_replay.regression.rules import RuleNode
+from mockraft.spark_replay.regression.rules import Rule, RuleNode
+from mockraft.wire import error_codes
 from mockraft.wire.json_form import Json
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.messages import without_secrets
@@ -28,6 +32,7 @@ from mockraft.wire.redaction.secret_fields import is_secret_path
 MISSING, EXTRA, CHANGED, ORDER, VOLATILE_OK = "missing", "extra", "changed", "order", "volatile_ok"
 NO_ANSWER = "(no answer)"
 """The path of the difference of an exchange whose request was not answered."""
+_ERROR_CODE = "errorCode"
 
 
 class Absent:
@@ -77,14 +82,12 @@ def diff(captured: Json, live: Json, node: RuleNode | None, renaming: Renaming, 
             same = _presence_of(captured) == _presence_of(live)
             yield Difference(path, VOLATILE_OK if same else CHANGED, captured, live, name)
     elif isinstance(captured, dict) and isinstance(live, dict):
-        for field in (*captured, *(field for field in live if field not in captured)):
-            place = f"{path}.{field}" if path else field
-            inner = node.fields.get(field) if node else None
-            ours, theirs = captured.get(field, ABSENT), live.get(field, ABSENT)
-            if isinstance(ours, Absent) or isinstance(theirs, Absent):
-                yield _one_sided(place, ours, theirs, inner)
-            else:
-                yield from diff(ours, theirs, inner, renaming, place)
+        found = _fields(captured, live, node, renaming, path)
+        error = node.fields.get(_ERROR_CODE) if node else None
+        if error is None or captured.get(_ERROR_CODE) == live.get(_ERROR_CODE):
+            yield from found
+        else:
+            yield from _beside_an_error(found, (captured.get(_ERROR_CODE), live.get(_ERROR_CODE)), error.rule, path)
     elif isinstance(captured, list) and isinstance(live, list):
         yield from _arrays(captured, live, node, renaming, path)
     elif (kind in ONE_TO_ONE or kind in MANY_TO_ONE) and isinstance(captured, Id) and isinstance(live, Id):
@@ -95,6 +98,35 @@ def diff(captured: Json, live: Json, node: RuleNode | None, renaming: Renaming, 
             yield Difference(path, CHANGED, renaming.pairs.get(kind, {}).get(captured, captured), live, name)
     elif captured != live:
         yield Difference(path, CHANGED, captured, live)
+
+
+def _fields(
+    captured: Mapping[str, Json], live: Mapping[str, Json], node: RuleNode | None, renaming: Renaming, path: str
+) -> Iterator[Difference]:
+    for field in (*captured, *(field for field in live if field not in captured)):
+        place = f"{path}.{field}" if path else field
+        inner = node.fields.get(field) if node else None
+        ours, theirs = captured.get(field, ABSENT), live.get(field, ABSENT)
+        if isinstance(ours, Absent) or isinstance(theirs, Absent):
+            yield _one_sided(place, ours, theirs, inner)
+        else:
+            yield from diff(ours, theirs, inner, renaming, place)
+
+
+def _beside_an_error(
+    found: Iterator[Difference], codes: tuple[Json, Json], rule: Rule, path: str
+) -> Iterator[Difference]:
+    """Excuse what follows from another error code, by the rule of `errorCode`: only the code itself counts.
+
+    The code does not count either if a captured election caused it.
+    """
+    own = f"{path}.{_ERROR_CODE}" if path else _ERROR_CODE
+    captured, live = codes
+    elected = rule.kind == QUORUM_ERROR and captured in ELECTION_ERRORS and live == error_codes.NONE
+    applies = elected or rule.kind in (COMPARED, QUORUM_ERROR)
+    for each in found:
+        counts = each.kind == VOLATILE_OK or not applies or (each.path == own and not elected)
+        yield each if counts else each._replace(kind=VOLATILE_OK, rule=rule.name)
 
 
 def _shown(path: str, value: Json | Absent) -> Json | Absent:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from mockraft.spark_replay.regression.verdict import ReportRow, change_text, first_text
 from mockraft.wire.printable import printable
 
 
-def as_junit(found: Mapping[str, Any]) -> bytes:
+def as_junit(found: ReportRow) -> bytes:
     """Return the XML of the JSON report of `mockraft spark replay`, of which it needs no more than it reads here.
 
     An API fails by its differences that count; the report may have the most frequent kinds only.
@@ -34,12 +33,7 @@ def as_junit(found: Mapping[str, Any]) -> bytes:
     return content
 
 
-def _lines(differences: Sequence[Mapping[str, Any]]) -> str:
-    lines = []
-    for each in differences:
-        captured, live = (json.dumps(each[name]) for name in ("expected", "actual"))
-        first = f"#{each['first']['exchange']} of {each['first']['session']}"
-        lines.append(
-            f"{each['path']} {each['kind']} {each['count']}x: captured {captured}, live {live} (first {first})"
-        )
-    return "\n".join(lines)
+def _lines(differences: Sequence[ReportRow]) -> str:
+    return "\n".join(
+        f"{each['path']}: {change_text(each)} {each['count']}x (first {first_text(each)})" for each in differences
+    )

@@ -58,21 +58,24 @@ class Endpoint(Address):
 class FreshProcess:
     """A process for each session: an empty controller with the captured one's node id, release and features.
 
+    `release` is another Kafka release than the captured one.
+
     `command` starts it, prints mockraft's ready line and accepts `--node-id`, `--release` and `--metadata-version`. A
     `version` of mockraft, or the path of a wheel, is installed first on the machine that runs the process.
     """
 
     is_shared = False
 
-    def __init__(self, command: Sequence[str], *, version: str | None = None) -> None:
+    def __init__(self, command: Sequence[str], *, version: str | None = None, release: str | None = None) -> None:
         self.command = tuple(command)
         self.version = version
+        self.release = release
 
     @property
     def name(self) -> str:
-        """`mockraft`, `mockraft==VERSION` or a wheel's file name."""
+        """`mockraft`, `mockraft --release RELEASE`, `mockraft==VERSION` or a wheel's file name."""
         if self.version is None:
-            return "mockraft"
+            return "mockraft" if self.release is None else f"mockraft --release {self.release}"
         return Path(self.version).name if self.version.endswith(WHEEL) else f"mockraft=={self.version}"
 
     @contextmanager
@@ -83,8 +86,8 @@ class FreshProcess:
             command[0] = str(install(self.version))
         if known.node_id is not None:
             command += ["--node-id", str(known.node_id)]
-        if known.release is not None:
-            command += ["--release", known.release]
+        if (release := self.release or known.release) is not None:
+            command += ["--release", release]
         if known.metadata_version is not None:
             command += ["--metadata-version", str(known.metadata_version)]
         has_admin = self._is_this_mockraft() and None not in map(importlib.util.find_spec, ("fastapi", "uvicorn"))

@@ -10,12 +10,21 @@ from importlib import metadata, resources
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
+from mockraft.spark_replay.regression.verdict import change_text, first_text
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
 from mockraft.spark_replay.report.events import DISPLAY_NAMES, LOUD
 from mockraft.spark_replay.report.examples import api_name, replay_command
 from mockraft.spark_replay.report.replayed import Replayed
-from mockraft.spark_replay.report.sources import Captures, Folder, OnRows, replay_of_tables, rules_of, traffic_of_tables
+from mockraft.spark_replay.report.sources import (
+    Captures,
+    Folder,
+    OnRows,
+    replay_of_tables,
+    rules_of,
+    traffic_of_tables,
+    verdict_of,
+)
 from mockraft.spark_replay.report.traffic import Traffic
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.whole_files import write_file
@@ -145,6 +154,7 @@ def _replay(replayed: Replayed, folder: Folder, frames: Frames, *, show_secrets:
         "examples": examples,
         "anchors": {(each["session"], each["number"]): f"example-{at}" for at, each in enumerate(examples, 1)},
         "rules": replay_sections.rules(replayed, rules_of(folder)),
+        "verdict": verdict_of(folder),
     }
 
 
@@ -196,6 +206,8 @@ def _rendered(content: dict[str, object]) -> str:
         "seconds": _seconds,
         "share": _share,
         "utc": lambda ns: f"{datetime.fromtimestamp(ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC",
+        "change": change_text,
+        "first": first_text,
         "brief": lambda text: "" if text is None else text if len(text) <= _CELL_MAX else f"{text[:_CELL_MAX]}…",
     }
     script = _text(folder, "report.js")

@@ -12,6 +12,7 @@ from mockraft.files.trees import json_tree
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import decode_record_batches
 from mockraft.spark_replay.formats.file_events import OnError
+from mockraft.spark_replay.regression.verdict import ReportRow
 from mockraft.spark_replay.report.log_events import RECORD_COLUMNS
 from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
 from mockraft.spark_replay.report.traffic import FORWARDED_COLUMNS, MESSAGE_COLUMNS, Traffic
@@ -22,6 +23,7 @@ from mockraft.wire import api_keys
 
 _BATCH_ROWS = 8_192
 RULES = "rules.json"
+SUMMARY = "summary.json"
 
 Folder = str | PathLike[str]
 """A folder of tables: a path or a URL."""
@@ -133,16 +135,33 @@ def replay_of_tables(folder: Folder, on_rows: OnRows) -> Replayed:
 
 def rules_of(folder: Folder) -> list[dict[str, Any]] | None:
     """Return the rules of a replay, each with how often it fired, if the replay recorded them."""
-    path = Location.parse(folder) / RULES
+    rules = _tree_of(folder, RULES)
+    if rules is None:
+        return None
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) and "rule" in rule for rule in rules):
+        raise SourceError(f"{RULES} in {folder} is not a list of rules")
+    return rules
+
+
+def verdict_of(folder: Folder) -> ReportRow | None:
+    """Return the verdict of a replay, if it has one: the report of `mockraft spark replay --json`."""
+    found = _tree_of(folder, SUMMARY)
+    if found is None:
+        return None
+    lists = ("differences", "intended", "masked", "notes", "releases")
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), list) for name in lists):
+        raise SourceError(f"{SUMMARY} in {folder} is not the report of a replay")
+    return found
+
+
+def _tree_of(folder: Folder, name: str) -> object:
+    path = Location.parse(folder) / name
     try:
-        rules = json_tree(read_file(path))
+        return json_tree(read_file(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from None
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) and "rule" in rule for rule in rules):
-        raise SourceError(f"{path} is not a list of rules")
-    return rules
 
 
 def rows_where(

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.regression.replay import LEFT_OUT, OK
 from mockraft.spark_replay.regression.rules import Rules
+from mockraft.spark_replay.regression.verdict import (
+    ELEMENT,
+    VARYING_WORD,
+    Group,
+    KnownAnswers,
+    KnownChanges,
+    masked,
+    notes_of,
+    releases_of,
+)
 from mockraft.spark_replay.spark.replaying import Tables, counted_differences
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.whole_files import write_file
@@ -20,13 +30,27 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, Row
 
 KINDS_MAX = 1000
-"""Maximum number of kinds of difference in the report, most frequent first; all are in the tables."""
+"""Maximum number of kinds of difference in the report, the most frequent ones; all are in the tables."""
+_EQUAL = ("api_key", "place", "kind", "expected", "actual")
+_FIRST = ("request_ts_ns", "client", "client_port", "server", "server_port", "correlation_id", "request_frame_no")
 
 
-def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -> dict[str, Json]:
-    """Return the report as a JSON tree. The driver gets a row for each API, kind of difference and rule."""
+def summarise(
+    tables: Tables, rules: Rules, baseline: DataFrame | None = None, answers: KnownAnswers = lambda _, __: ()
+) -> dict[str, Json]:
+    """Return the report as a JSON tree, which begins with what changed.
+
+    The driver gets a row for each API, kind of difference and rule. `answers` are those in which releases are known to
+    differ.
+    """
     results, diffs = tables
-    new = counted_differences(diffs, baseline)
+    all_new = _with_place(counted_differences(diffs, baseline))
+    groups = _groups(all_new, results, diffs)
+    is_level = (F.col("api_key") == api_keys.API_VERSIONS) & F.col("path").startswith("supportedFeatures[metadata")
+    releases = releases_of(_groups(_with_place(diffs.where(is_level)), results, diffs).values())
+    table = KnownChanges(releases, answers)
+    intended = {key: why for key, group in groups.items() if (why := table.why(group)) is not None}
+    new = all_new.where(~F.col("key").isin([*intended]))
     sent = results.where(F.col("status") != LEFT_OUT)
     different = new.select("session", "number").distinct().count()
     apis = [row.asDict() for row in _by_api(sent).collect()]
@@ -38,12 +62,17 @@ def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -
     }
     left_out = results.where(F.col("status") == LEFT_OUT).groupBy("api_key", "detail").agg(F.count("*").alias("n"))
     return {
+        "releases": [{"captured": old.name, "live": new.name} for old, new in releases],
+        "notes": [*notes_of(groups.values())],
+        "differences": [group.as_tree() for key, group in groups.items() if key not in intended],
+        "intended": [groups[key].as_tree() | {"why": why} for key, why in intended.items()],
+        "masked": [*masked(fired, rules)],
         "sessions": results.select("session").distinct().count(),
         "sent": total,
         "same": total - different,
         "rawEqual": sum(each["raw_equal"] for each in apis),
         "different": different,
-        "known": 0 if baseline is None else counted_differences(diffs, None).count() - new.count(),
+        "known": 0 if baseline is None else counted_differences(diffs, None).count() - all_new.count(),
         "gone": 0 if baseline is None else counted_differences(baseline, diffs).count(),
         "apis": [
             {
@@ -58,7 +87,6 @@ def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -
             }
             for each in apis
         ],
-        "differences": [_finding(row) for row in _by_kind(new).limit(KINDS_MAX).collect()],
         "leftOut": [
             {"api": _name(row["api_key"]), "why": row["detail"], "count": row["n"]} for row in left_out.collect()
         ],
@@ -81,9 +109,10 @@ def rules_fired(rules: Rules, fired: dict[str, int], apis: Iterable[str]) -> lis
     return found
 
 
-def write_rules_fired(out: str, fired: Json) -> None:
-    """Write the result of `rules_fired` to `out/rules.json`."""
-    write_file(Location.parse(out) / "rules.json", json.dumps(fired, indent=1).encode())
+def write_summary(out: str, report: Mapping[str, Json]) -> None:
+    """Write the report to `out/summary.json`, and its rules to `out/rules.json`."""
+    for name, content in (("summary", report), ("rules", report["rules"])):
+        write_file(Location.parse(out) / f"{name}.json", json.dumps(content, indent=1).encode())
 
 
 def _by_api(sent: DataFrame) -> DataFrame:
@@ -101,32 +130,36 @@ def _by_api(sent: DataFrame) -> DataFrame:
     return grouped.orderBy(F.desc("sent"), "api_key")
 
 
-def _by_kind(new: DataFrame) -> DataFrame:
-    place = F.regexp_replace("path", r"\[[^\]]*\]", "[]").alias("place")
-    grouped = new.groupBy("api_key", place, "kind", "expected", "actual").agg(
-        F.count("*").alias("count"), F.min(F.struct("session", "number")).alias("first")
+def _with_place(diffs: DataFrame) -> DataFrame:
+    """Add the column `place`, a path that several differences have, and the `key` of equal ones."""
+    placed = diffs.withColumn("place", F.regexp_replace("path", ELEMENT, "[]"))
+    return placed.withColumn("key", F.to_json(F.struct(*_EQUAL)))
+
+
+def _groups(placed: DataFrame, results: DataFrame, diffs: DataFrame) -> dict[str, Group]:
+    """Return the most frequent groups of equal differences by key, in the order of their first examples.
+
+    The error messages of their error codes are rows of `diffs`.
+    """
+    exchanges = results.select("session", "number", *(name for name in _FIRST if name not in placed.columns))
+    first = F.min(F.struct("request_ts_ns", "session", "number", *_FIRST[1:])).alias("first")
+    text = F.regexp_replace(
+        F.when(F.col("actual") != "null", F.col("actual")).otherwise(F.col("expected")), '^"|"$', ""
     )
-    return grouped.orderBy(F.desc("count"), "api_key", "place")
+    texts = diffs.where(F.col("path").endswith("errorMessage")).select(
+        *("session", "number", F.regexp_replace("path", "errorMessage$", "errorCode").alias("path")),
+        F.regexp_replace(text, VARYING_WORD, "…").alias("text"),
+    )
+    joined = placed.join(exchanges, ["session", "number"]).join(texts, ["session", "number", "path"], "left")
+    counted = joined.groupBy("key", *_EQUAL).agg(F.count("*").alias("n"), first, F.collect_set("text").alias("texts"))
+    chosen = counted.orderBy(F.desc("n"), "api_key", "place").limit(KINDS_MAX)
+    rows = sorted(chosen.collect(), key=lambda row: tuple(row["first"])[:3])
+    return {row["key"]: _group(row) for row in rows}
 
 
-def _finding(row: Row) -> Json:
-    return {
-        "api": _name(row["api_key"]),
-        "path": row["place"],
-        "kind": row["kind"],
-        "expected": _value(row["expected"]),
-        "actual": _value(row["actual"]),
-        "count": row["count"],
-        "first": {"session": row["first"]["session"], "exchange": row["first"]["number"]},
-    }
-
-
-def _value(text: str | None) -> Json:
-    try:
-        value: Json = None if text is None else json.loads(text)
-        return value
-    except ValueError:
-        return text
+def _group(row: Row) -> Group:
+    key, place, kind, expected, actual = (row[name] for name in _EQUAL)
+    return Group(key, place, kind, expected, actual, row["n"], row["first"].asDict(), frozenset(row["texts"]))
 
 
 def _name(api_key: int) -> str:

@@ -118,16 +118,14 @@ def test_a_real_controllers_capture_is_replayed_to_a_real_controller(
         result = run(*words, "--out", out, "--json", "-", "--html", page)
     finally:
         controller.kill()
-    assert result.exit_code == 1, result.output
     found = json.loads(result.stdout)
+    assert result.exit_code == (found["same"] < 858), result.output
     assert (found["target"], found["sessions"]) == (controller.bootstrap, 1)
     assert found["sent"] == 858
-    # 856, unless the machine is so busy that one of the capture's sessions of 9 s ends at another heartbeat.
-    assert 820 <= found["same"] <= 856
-    assert {(each["api"], each["path"]) for each in found["differences"]} >= {
-        ("Fetch", "responses[].partitions[].errorCode"),
-        ("Fetch", "responses[].partitions[].highWatermark"),
-    }
+    # 858, unless the machine is so busy that one of the capture's sessions of 9 s ends at another heartbeat.
+    assert 820 <= found["same"] <= 858
+    (election,) = (each for each in found["masked"] if each["class"] == "quorum error")
+    assert (election["count"], election["fields"]) == (4, ["Fetch:responses[].partitions[].errorCode"])
     assert pq.read_table(out / "replay_results").num_rows == 866
     assert sum(each["fired"] for each in json.loads((out / "rules.json").read_text())) > 0
     assert f"{found['same']} of 858" in page.read_text()
