@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mockraft.wire.keystores import is_pkcs12
+from mockraft.files.keystore_formats import is_pkcs12
 
 if TYPE_CHECKING:
     from mockraft.wire.client_security import ClientSecurity

@@ -74,6 +74,8 @@ class StartedDouble(Double, abc.ABC):
         self._config = configured(config, self._rng, options)
         self._clock = clock_of(clock, self._config.initial_state if self._twin_of[0] is not None else None)
         self._has_ended = False
+        self.is_judged = False
+        """True if a fixture fails the test for what broke."""
         self._admin_port = options.get("admin_port")
         self._admin: AdminServer | None = None
         self.started = StartedBrokers(self, self._rng, self._config)
@@ -99,7 +101,16 @@ class StartedDouble(Double, abc.ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._stop()
+        """End everything. Raises AssertionError for what `assert_nothing_broke` finds if the block ends without error.
+
+        A fixture asserts it before, as the test ends.
+        """
+        __tracebackhide__ = True
+        try:
+            if error is None and not self.is_judged:
+                self.assert_nothing_broke()
+        finally:
+            await self._stop()
 
     @abc.abstractmethod
     async def _start(self) -> None:

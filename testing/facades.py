@@ -183,12 +183,12 @@ class Facade:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._begin_or_end("exit", None, None, None)
+            self._begin_or_end("exit", kind, error, trace)
             self._thread.raise_interruption()
         finally:
             self._stop_thread()
 
-    def _begin_or_end(self, name: str, *arguments: None) -> None:
+    def _begin_or_end(self, name: str, *arguments: object) -> None:
         waits, is_end = getattr(self.inside, f"__a{name}__", None), name == "exit"
         if waits is not None:
             self._thread.run(waits(*arguments), in_any_case=is_end)

@@ -150,6 +150,7 @@ def _watched(
     live = request.config.stash[LIVE]
     watched = Watched(double, inside, request, given)
     watched.begin(request.node)
+    inside.is_judged = True
     live.insert(0, watched) if request.scope == "session" else live.append(watched)
     try:
         yield

@@ -11,12 +11,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mockraft.files.given_files import read_file
+from mockraft.files.keystore_formats import is_pkcs12
 from mockraft.files.private_files import write_private
-
-_JAVAS: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
 
 
 class Authorities(NamedTuple):
@@ -24,15 +23,6 @@ class Authorities(NamedTuple):
 
     cafile: str | None = None
     cadata: bytes | None = None
-
-
-def is_pkcs12(path: Path) -> bool:
-    """Return True if the file has PKCS12, False for PEM. OSError; ValueError for Java's own formats."""
-    head = read_file(path)[:4]
-    if (kind := _JAVAS.get(head)) is not None:
-        command = f"keytool -importkeystore -srckeystore {path} -destkeystore {path.stem}.p12 -deststoretype PKCS12"
-        raise ValueError(f"{path} is a keystore in {kind}; convert it: {command}")
-    return head[:1] == b"0" and len(head) > 1 and head[1] >= 0x80  # a sequence in DER with a long length
 
 
 def load_own(context: ssl.SSLContext, certificate: Path, key: Path | None, password: str | None) -> None:

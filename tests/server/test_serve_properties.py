@@ -23,7 +23,9 @@ _VALUES = {
     "node_id": "7",
     "sasl_enabled_mechanisms": "PLAIN,SCRAM-SHA-256",
     "ssl_client_auth": "requested",
+    "ssl_key_password": "of the key",
     "ssl_principal_mapping_rules": "RULE:^CN=(.*)$/$1/",
+    "ssl_truststore_password": "of the truststore",
     **_AUTHORIZERS,
 }
 """Values of properties that are neither numbers nor have a default to be negated."""

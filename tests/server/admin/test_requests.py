@@ -140,6 +140,7 @@ async def test_an_entry_of_any_kind_is_given_by_its_id(
     journal = controller.journals[controller.node_id]
     journal.add_closed(ClosedConnection(7, "10.0.0.7:99", 1, 2, "login", refused=True), "login")
     journal.add_failure(Failure(5, "Traceback"))
+    controller.is_judged = True
     last = journal.mark()
     request_id = (await listed(http))[0]["id"]
     assert (await http.get(f"/v1/entries/{request_id}")).json() == (await http.get(f"/v1/requests/{request_id}")).json()

@@ -28,6 +28,7 @@ class Asker:
 @pytest.fixture
 async def controller() -> AsyncIterator[Controller]:
     async with Controller() as controller:
+        controller.is_judged = True  # tests break functions on purpose
         yield controller
 
 

@@ -48,6 +48,10 @@ print(open("report.html").read())
 from mockraft.testcontainers import MockraftContainer
 print(MockraftContainer)
 """,
+    "keystores": """
+from mockraft.wire import pkcs12
+print(pkcs12)
+""",
     "kio": """
 from mockraft.wire.kio_entities import to_kio
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
