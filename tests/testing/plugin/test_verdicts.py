@@ -124,6 +124,19 @@ VERDICTS = {
         """,
         ["*match.listener: no listener CONTROLER: did you mean CONTROLLER[?]"],
     ),
+    "a function of a stub in a block without a fixture": (
+        """
+        from mockraft import Controller
+
+        def expect(request):
+            assert request.want_shut_down, "in the block"
+
+        with Controller.sync(brokers=1) as other:
+            other.stub("BrokerHeartbeat").times(1).answers(expect)
+            other.wait_for("BrokerHeartbeat", 2, since=other.mark())
+        """,
+        ["*AssertionError: AssertionError: in the block*"],
+    ),
     "a condition that raises": (
         """
         mockraft.stub("BrokerHeartbeat", broker_id=lambda broker_id: broker_id.name).times(1)
