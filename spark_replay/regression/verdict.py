@@ -237,8 +237,11 @@ def _value_text(path: str, value: Json) -> str:
 def first_text(row: ReportRow) -> str:
     """Return where the first example of a row of `Group.as_tree` is in the capture."""
     first = row["first"]
+    place = f"#{first['exchange']} of {first['session']}"
+    if "frame" not in first:  # `mockraft replay` has one file, and numbers its exchanges alone
+        return place
     return (
-        f"#{first['exchange']} of {first['session']}: request {first['frame']} of {first['connection']}, "
+        f"{place}: request {first['frame']} of {first['connection']}, "
         f"correlation id {first['correlationId']}, {first['time']}"
     )
 

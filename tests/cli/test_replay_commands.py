@@ -39,7 +39,7 @@ def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Pat
     assert result.exit_code == 1
     (failure,) = ET.parse(junit).iter("failure")
     assert failure.get("message") == "1 difference in 34 responses"
-    assert failure.text == "errorCode differs 1x: captured 0, live 41 (first #1 of controller-4.3.1.pcap)"
+    assert failure.text == "errorCode: 0 NONE → 41 NOT_CONTROLLER 1x (first #1 of controller-4.3.1.pcap)"
     assert "ApiVersions errorCode 1x (#1)" in one_line(result.output)
     assert "captured 0 NONE live 41 NOT_CONTROLLER" in one_line(result.output)
     report: dict[str, Any] = json.loads(path.read_text())

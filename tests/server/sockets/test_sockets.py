@@ -137,6 +137,7 @@ async def test_a_protocol_that_raises_loses_its_connection_only(monkeypatch: pyt
     reported: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     async with Controller() as controller:
+        controller.is_judged = True  # it is broken on purpose
         with await connected(controller.port) as broken, await connected(controller.port) as other:
             await until(lambda: controller.running.node.connections == 2)
             with monkeypatch.context() as patched:
