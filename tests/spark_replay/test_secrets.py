@@ -21,7 +21,7 @@ from mockraft.spark_replay.regression.diff import CHANGED, MISSING, Difference
 from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.report.examples import decode_command, request_text, response_text
-from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch, records
+from mockraft.wire import api_keys, error_codes, messages, metadata_log_frame, record_batch, records
 from mockraft.wire.connection import parse_request, write_request, write_response
 from mockraft.wire.messages import fetch_response
 from mockraft.wire.messages import incremental_alter_configs_request as alter
@@ -31,7 +31,10 @@ from ..rows import each_row
 from .decoding.conftest import frame_table, request_frame, response_frame
 
 SECRET = "hunter2"
-TOKEN = messages.CreateDelegationTokenResponse(hmac=SECRET.encode(), token_id="shown")
+# The error is the one that a controller answers to a replay: beside another one, the secret is no difference.
+TOKEN = messages.CreateDelegationTokenResponse(
+    hmac=SECRET.encode(), token_id="shown", error_code=error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+)
 ALTERATION = alter.IncrementalAlterConfigsRequest(
     resources=[
         alter.AlterConfigsResource(
