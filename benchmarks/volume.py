@@ -30,13 +30,18 @@ from tests.spark.standalone_cluster import standalone_cluster
 MEBIBYTE = 1 << 20
 COMMAND_S_MAX = 1800
 CLUSTER_PARTITIONS = "4"
+EXECUTORS = "spark.executor.memory=512m"
+"""Less than the workers have: an executor that fits into none would be waited for without end."""
 
 
 def commands(path: Path, ports: str, out: Path, master: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the commands that read a capture, by their names in the table."""
     decode = [sys.executable, "-m", "mockraft", "spark", "decode", "--overwrite", "--out", str(out)]
     decode += ["--captures", str(path), "--ports", ports]
-    local, cluster = ["--master", "local[2]"], ["--master", master, "--partitions", CLUSTER_PARTITIONS]
+    local, cluster = (
+        ["--master", "local[2]"],
+        ["--master", master, "--partitions", CLUSTER_PARTITIONS, "--conf", EXECUTORS],
+    )
     few = ["--tables", "frames"]
     yield "`read_frames`, one process", [sys.executable, str(JOBS), "core", str(path), ports]
     yield "`spark decode --tables frames`, local[2]", [*decode, *few, *local]
