@@ -38,7 +38,7 @@ Vectors are bodies of each message and record, in each version, as JSON and as t
 of them; and malformed bytes, with Kafka's error. Making them needs Java 17, and Maven for the release's jars; a DIR
 that has vectors already, such as the archive of a mockraft release, needs neither.
 
-  mockraft vectors kafka-4.4                                       5,762 vectors of 222 messages
+  mockraft vectors kafka-4.4                                       5,773 vectors of 222 messages
   mockraft vectors every-release --release all
   mockraft vectors kafka-4.4 --check 'python codec.py' --junit vectors.xml
   mockraft vectors kafka-4.4 --check ./codec --only Heartbeat --only Fetch
