@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from mockraft.conformance.observed import observed
 from mockraft.conformance.suite import all_cases
 from mockraft.releases import Release
+from mockraft.spark_replay.regression.diff import any_element
 from mockraft.spark_replay.regression.verdict import KnownAnswer
 
 
@@ -22,5 +22,5 @@ def known_answers(old: Release, new: Release) -> Iterator[KnownAnswer]:
                 message = text.before if text.since == "null" else text.since
                 why = f"{each.case} ({sources.get(each.case, 'conformance')})"
                 api = each.api.partition(" ")[0]
-                path = re.sub(r"\[[^\]]*\]", "[]", field.field)
+                path = any_element(field.field)
                 yield KnownAnswer(api, path, field.before, field.since, message, why)

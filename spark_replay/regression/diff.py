@@ -6,6 +6,7 @@ never needed can be found, and it is visible why two responses with different by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -33,6 +34,13 @@ MISSING, EXTRA, CHANGED, ORDER, VOLATILE_OK = "missing", "extra", "changed", "or
 NO_ANSWER = "(no answer)"
 """The path of the difference of an exchange whose request was not answered."""
 _ERROR_CODE = "errorCode"
+INDEX_OR_KEY = r"\[[^\]]*\]"
+"""What names an element in a path: a regular expression of Python, Arrow and Java."""
+
+
+def any_element(path: str) -> str:
+    """Return a path with `[]` for each element."""
+    return re.sub(INDEX_OR_KEY, "[]", path)
 
 
 class Absent:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import NamedTuple
 
-from mockraft.spark_replay.regression.diff import ABSENT, MISSING, NO_ANSWER, Absent, Difference
+from mockraft.spark_replay.regression.diff import ABSENT, MISSING, NO_ANSWER, Absent, Difference, any_element
 from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.replay import ExchangeResult, Replayed
 from mockraft.wire.json_form import Json
 
 EXAMPLES_MAX = 5
-_ELEMENT = re.compile(r"\[[^]]*\]")
 
 
 class ApiCount(NamedTuple):
@@ -110,7 +108,7 @@ def report(replayed: Replayed) -> Report:
         if outcome.failure is not None:
             found = [Difference(NO_ANSWER, MISSING, ABSENT, outcome.failure)]
         for each in found:
-            path = _ELEMENT.sub("[]", each.path)
+            path = any_element(each.path)
             key = outcome.api, path, repr(each.captured), repr(each.live)
             known = findings.get(key) or Finding(outcome.api, path, each.captured, each.live, 0, [])
             if len(known.examples) < EXAMPLES_MAX:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from mockraft.releases import SUPPORTED, Release, release
 from mockraft.releases.changes import NONE, Change, fact_changes
 from mockraft.spark_replay.regression.classes import COMPARED, REASONS
-from mockraft.spark_replay.regression.diff import CHANGED, EXTRA, MISSING, ORDER
+from mockraft.spark_replay.regression.diff import CHANGED, EXTRA, INDEX_OR_KEY, MISSING, ORDER, any_element
 from mockraft.spark_replay.regression.rules import Rule
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.json_form import Json
 from mockraft.wire.printable import printable_line
 
-ELEMENT = r"(?<!apiKeys)(?<!supportedFeatures)(?<!finalizedFeatures)(?<!configs)\[[^\]]*\]"
+ELEMENT = rf"(?<!apiKeys)(?<!supportedFeatures)(?<!finalizedFeatures)(?<!configs){INDEX_OR_KEY}"
 """An index or key in a path, but not the names of APIs, features and configs: these tell what changed.
 
 A regular expression of Python and of Java.
@@ -59,7 +59,7 @@ class Group(NamedTuple):
     @property
     def api(self) -> str:
         """Name of the API."""
-        return api_keys.name(self.api_key) if self.api_key >= 0 else "?"
+        return api_name(self.api_key)
 
     @property
     def field(self) -> str:
@@ -130,13 +130,18 @@ class KnownChanges:
             for fact, source in self._facts[_KINDS[named[1]], named[2]]:
                 if group[:5] == _NEWER_VERSION_IS_READ or _is_of(fact, named[3], group):
                     return f"{fact.what.replace('`', '')}: {fact.before} → {fact.since}{source}"
-        api, path = group.api, re.sub(r"\[[^\]]*\]", "[]", group.path)
+        api, path = group.api, any_element(group.path)
         if api == "Envelope":
             api, _, path = path.partition(".")
         known = self._answers.get((api, path, group.expected, group.actual), {})
         if not group.texts or not group.texts <= known.keys():
             return None
         return "; ".join(sorted({known[text] for text in group.texts}))
+
+
+def api_name(api_key: int) -> str:
+    """Return the name of an API; `?` below 0, for a response whose request is not known."""
+    return api_keys.name(api_key) if api_key >= 0 else "?"
 
 
 def words_of(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from mockraft.spark_replay.regression.diff import INDEX_OR_KEY
 from mockraft.spark_replay.report.columns import count_rows, cut_texts, integers
 from mockraft.spark_replay.report.sketches import LogHistogram, Tally, keep_first
 from mockraft.spark_replay.report.traffic import known_api
@@ -62,7 +63,7 @@ class Replayed:
         """Add rows of DIFFS."""
         if not batch.num_rows:
             return
-        paths = pc.replace_substring_regex(batch.column("path"), r"\[[^\]]*\]", "[]")
+        paths = pc.replace_substring_regex(batch.column("path"), INDEX_OR_KEY, "[]")
         general = batch.set_column(batch.schema.get_field_index("path"), "path", paths)
         for row in count_rows(general, ["rule"]):
             if row["rule"]:

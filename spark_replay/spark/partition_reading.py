@@ -193,7 +193,7 @@ def checked_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def new_reassembler(options: SourceOptions, *, sorted_by_connection: bool = False) -> Reassembler:
-    """Return a reassembler with the options' policies."""
+    """Return a reassembler with the options."""
     return Reassembler(options.max_frame_bytes, sorted_by_connection=sorted_by_connection)
 
 

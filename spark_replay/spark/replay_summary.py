@@ -14,6 +14,7 @@ from mockraft.spark_replay.regression.verdict import (
     Group,
     KnownAnswers,
     KnownChanges,
+    api_name,
     masked,
     notes_of,
     releases_of,
@@ -76,7 +77,7 @@ def summarise(
         "gone": 0 if baseline is None else counted_differences(baseline, diffs).count(),
         "apis": [
             {
-                "api": _name(each["api_key"]),
+                "api": api_name(each["api_key"]),
                 "sent": each["sent"],
                 "equal": each["equal"],
                 "rawEqual": each["raw_equal"],
@@ -88,9 +89,9 @@ def summarise(
             for each in apis
         ],
         "leftOut": [
-            {"api": _name(row["api_key"]), "why": row["detail"], "count": row["n"]} for row in left_out.collect()
+            {"api": api_name(row["api_key"]), "why": row["detail"], "count": row["n"]} for row in left_out.collect()
         ],
-        "rules": rules_fired(rules, fired, (_name(each["api_key"]) for each in apis)),
+        "rules": rules_fired(rules, fired, (api_name(each["api_key"]) for each in apis)),
     }
 
 
@@ -160,7 +161,3 @@ def _groups(placed: DataFrame, results: DataFrame, diffs: DataFrame) -> dict[str
 def _group(row: Row) -> Group:
     key, place, kind, expected, actual = (row[name] for name in _EQUAL)
     return Group(key, place, kind, expected, actual, row["n"], row["first"].asDict(), frozenset(row["texts"]))
-
-
-def _name(api_key: int) -> str:
-    return api_keys.name(api_key) if api_key >= 0 else "?"
