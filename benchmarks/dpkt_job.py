@@ -6,6 +6,7 @@ gaps or reordering, and no requests paired with responses.
     dpkt_job.py FILE PORTS OUT
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from struct import unpack_from
@@ -35,6 +36,7 @@ def frames(path: str, ports: set[int]) -> Iterator[tuple[Any, ...]]:
 
 def main() -> None:
     path, ports, out = sys.argv[1], {int(port) for port in sys.argv[2].split(",")}, sys.argv[3]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2]").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
     columns = "time double, src binary, sport int, dst binary, dport int, key int, version int, id int, frame binary"
     rows = spark.sparkContext.parallelize([path], 1).flatMap(lambda each: frames(each, ports))

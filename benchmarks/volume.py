@@ -62,8 +62,8 @@ def measured(name: str, command: list[str]) -> list[Cell]:
         taken: Taken = run(command, COMMAND_S_MAX)
     except (TooLateError, subprocess.CalledProcessError) as error:
         return [f"failed: {str(error)[:60]}", "", "", ""]
-    # Executors of a cluster are no children of the command.
-    cpu = "" if "standalone" in name else f"{taken.cpu_seconds:.1f}"
+    # Nobody waits for the processes that Spark's JVM starts, so their time is not in that of the ended children.
+    cpu = "" if "local[2]" in name or "standalone" in name else f"{taken.cpu_seconds:.1f}"
     workers = f"{taken.worker_bytes / MEBIBYTE:,.0f}" if taken.worker_bytes else ""
     return [f"{taken.seconds:.1f}", cpu, f"{taken.rss_bytes / MEBIBYTE:,.0f}", workers]
 
