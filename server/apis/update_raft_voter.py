@@ -8,12 +8,11 @@ from mockraft.kafka_api.api import Parked
 from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.releases import Behaviour
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import endpoints_of, leader_and_epoch, listener_of, when_changed
+from mockraft.server.apis.raft_requests import endpoints_of, leader_and_epoch, when_changed
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, ReplicaKey, VoterNode
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft import voter_changes
-from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
@@ -36,7 +35,7 @@ def handle(
     if refused := voter_changes.check_leads(raft, request.current_leader_epoch):
         return answered(refused)
     try:
-        node = _updated(request, raft)
+        node = _updated(request)
         if controller.has(Behaviour.UPDATED_VOTERS_ARE_ASKED):
             return when_changed(raft.update_voter(node, ctx.now_ms), answered)
         return answered(voter_changes.update(raft, node, ctx.now_ms))
@@ -44,14 +43,13 @@ def handle(
         return answered(wrong.error_code)
 
 
-def _updated(request: UpdateRaftVoterRequest, raft: Raft) -> VoterNode:
+def _updated(request: UpdateRaftVoterRequest) -> VoterNode:
     """Return the voter in a request. ApiError INVALID_REQUEST if it is invalid."""
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     endpoints = endpoints_of(request.listeners)
     lowest = request.k_raft_version_feature.min_supported_version
     highest = request.k_raft_version_feature.max_supported_version
-    is_voter = key.id >= 0 and key.directory_id != NO_DIRECTORY_ID
-    if not is_voter or listener_of(endpoints, raft) is None or not 0 <= lowest <= highest:
+    if key.id < 0 or key.directory_id == NO_DIRECTORY_ID or not 0 <= lowest <= highest:
         raise ApiError(error_codes.INVALID_REQUEST)
     return VoterNode(key, endpoints, lowest, highest)
 

@@ -133,7 +133,7 @@ def remove(quorum: QuorumState, key: ReplicaKey, now_ms: int) -> VoterChange:
 
 def begin_update(quorum: QuorumState, node: VoterNode, now_ms: int) -> VoterChange:
     """Begin to update a voter; its versions are requested next. ApiError if that is not possible now."""
-    refused = _refused_update(quorum, now_ms)
+    refused = _refused_update(quorum, node, now_ms)
     if refused == error_codes.NONE and not quorum.requests.is_ready(node.key.id, now_ms):
         refused = error_codes.REQUEST_TIMED_OUT
     if refused != error_codes.NONE:
@@ -148,19 +148,19 @@ def begin_update(quorum: QuorumState, node: VoterNode, now_ms: int) -> VoterChan
 def update(quorum: QuorumState, node: VoterNode, now_ms: int) -> int:
     """Update a voter's endpoints and versions; return the error code."""
     log = quorum.log
-    refused = _refused_update(quorum, now_ms)
-    if refused == error_codes.NONE and log.kraft_version != 0 and log.voters_offset >= log.high_watermark:
-        refused = error_codes.REQUEST_TIMED_OUT
-    return refused or _store(quorum, node, None, now_ms)
+    is_committed = log.kraft_version == 0 or log.voters_offset < log.high_watermark
+    return _refused_update(quorum, node, now_ms, is_committed=is_committed) or _store(quorum, node, None, now_ms)
 
 
-def _refused_update(quorum: QuorumState, now_ms: int) -> int:
-    """Return the error code if no voter can be updated now."""
+def _refused_update(quorum: QuorumState, node: VoterNode, now_ms: int, *, is_committed: bool = True) -> int:
+    """Return the error code if no voter can be updated now, or this one has no address for the leader."""
     if quorum.leading is None:
         return error_codes.NOT_LEADER_OR_FOLLOWER
     expire(quorum, now_ms)
-    is_busy = quorum.voter_change is not None or not quorum.leading.established
-    return error_codes.REQUEST_TIMED_OUT if is_busy else error_codes.NONE
+    if quorum.voter_change is not None or not quorum.leading.established or not is_committed:
+        return error_codes.REQUEST_TIMED_OUT
+    has_address = node.endpoint(quorum.config.controller_listener_name) is not None
+    return error_codes.NONE if has_address else error_codes.INVALID_REQUEST
 
 
 def _store(quorum: QuorumState, node: VoterNode, change: VoterChange | None, now_ms: int) -> int:

@@ -76,8 +76,9 @@ def renew_token(
     if _is_over(token, now_ms):
         raise ApiError(error_codes.DELEGATION_TOKEN_EXPIRED)
     _check_may_renew(token, principal)
-    until_ms = _later(now_ms, _at_most(controller.config.delegation_token_expiry_time_ms, period_ms))
-    expiration_ms = min(token.max_timestamp, until_ms)
+    # Kafka's addition overflows only here: a configured period without end makes a renewed token expire.
+    until_ms = now_ms + _at_most(controller.config.delegation_token_expiry_time_ms, period_ms)
+    expiration_ms = min(token.max_timestamp, until_ms if until_ms <= _LATEST_MS else until_ms - (1 << 64))
     return ControllerResult([_until(expiration_ms, token_id, token)], expiration_ms, "delegation token renewed")
 
 

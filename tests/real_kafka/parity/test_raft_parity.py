@@ -3,7 +3,10 @@
 First what changes nothing, then what makes a leader step down: it leads again after a while, in the same epoch on both.
 """
 
+import select
+import socket
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -17,6 +20,8 @@ from mockraft.wire.messages import end_quorum_epoch_request as end
 from mockraft.wire.messages import fetch_request as fetch
 from mockraft.wire.messages import update_raft_voter_request as update
 from mockraft.wire.messages import vote_request as vote
+
+from tools.blocking_connection import BlockingConnection
 
 pytestmark = pytest.mark.real_kafka
 
@@ -122,6 +127,21 @@ class Asked:
         }
         return self.answer(update.UpdateRaftVoterRequest(k_raft_version_feature=feature, **given), 0)
 
+    def update_while_adding(self) -> Any:
+        """Update a voter without its listener while the new voter's node accepts connections and is silent."""
+        with (
+            socket.create_server(("127.0.0.1", 0)) as silent,
+            closing(BlockingConnection(self.side.connection.getpeername(), "parity", 30)) as other,
+        ):
+            listeners = [add.Listener(name="CONTROLLER", host="127.0.0.1", port=silent.getsockname()[1])]
+            request = add.AddRaftVoterRequest(voter_id=OTHER + 9, voter_directory_id=STRANGE_ID, listeners=listeners)
+            other.socket.sendall(other.encode(request, 1))
+            select.select([silent, other.socket], [], [], 30)  # at kraft.version 0 it is refused at once
+            answer = self.update(listeners=[])
+            silent.close()
+            other.receive_frame()
+        return answer
+
     def fetch(self) -> Any:
         partition = fetch.FetchPartition(partition=0, current_leader_epoch=self.epoch, last_fetched_epoch=0)
         topics = [fetch.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])]
@@ -182,6 +202,7 @@ def asked_of_a_leader(it: Asked) -> Iterator[tuple[str, Any]]:
     yield "update, another listener", it.update(listeners=[update.Listener(name="X", host="h", port=1)])
     for versions in ((-1, 1), (0, -1), (1, 0), (2, 3)):
         yield f"update, versions {versions}", it.update(versions=versions)
+    yield "update without a listener while a voter is added", it.update_while_adding()
     yield "update, a stranger", it.update(voter_id=OTHER, voter_directory_id=STRANGE_ID)
     yield "add, another cluster", it.add(cluster_id="another")
     yield "add, nobody", it.add(voter_id=-1)

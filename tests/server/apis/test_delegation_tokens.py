@@ -174,6 +174,14 @@ def test_owner_and_renewers_renew_up_to_the_tokens_end(tokens: Tokens) -> None:
     assert tokens.renew(made.hmac) == (0, made.max_timestamp_ms)
 
 
+def test_renewal_without_end_overflows_as_kafkas(new_tokens: Any) -> None:
+    tokens = new_tokens(delegation_token_expiry_time_ms=(1 << 63) - 1)
+    made = tokens.create()
+    assert tokens.renew(made.hmac, DAY_MS) == (0, tokens.rig.now_ms + DAY_MS)
+    assert tokens.renew(made.hmac) == (0, tokens.rig.now_ms - (1 << 63) - 1)
+    assert tokens.renew(made.hmac) == (error_codes.DELEGATION_TOKEN_EXPIRED, 0)
+
+
 def test_renewal_is_refused_in_kafkas_order(tokens: Tokens) -> None:
     made = tokens.create()
     assert tokens.renew(b"no such") == (error_codes.DELEGATION_TOKEN_NOT_FOUND, 0)

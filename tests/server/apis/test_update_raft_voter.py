@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from mockraft.server.controller.quorum.voter_set import ReplicaKey, VoterEndpoint
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages import add_raft_voter_request as add
 from mockraft.wire.messages import update_raft_voter_request as update
@@ -47,6 +48,13 @@ def test_updates_are_refused_in_kafkas_order(cluster: Cluster, fields: Any, code
     leader = answer.current_leader
     assert (answer.error_code, leader.leader_id, leader.leader_epoch) == (code, 3000, 1)
     assert (leader.host, leader.port) == (cluster.config.voter_host, cluster.config.voter_port)
+
+
+def test_another_change_is_reported_before_a_missing_listener(cluster: Cluster) -> None:
+    assert updated(cluster, listeners=[]).error_code == INVALID
+    here = (VoterEndpoint("CONTROLLER", "127.0.0.1", 1),)
+    cluster.raft.add_voter(ReplicaKey(7, STRANGE_ID), here, True, cluster.now_ms)
+    assert updated(cluster, listeners=[]).error_code == error_codes.REQUEST_TIMED_OUT
 
 
 def test_a_voter_that_moved_is_in_the_log(cluster: Cluster) -> None:

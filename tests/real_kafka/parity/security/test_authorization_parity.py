@@ -19,7 +19,7 @@ from mockraft.releases import release
 from mockraft.server.apis.overlaid import offered
 from mockraft.server.apis.registry import APIS
 from mockraft.server.controller.settings.offers import Offer
-from mockraft.wire import api_keys, messages
+from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages import alter_configs_request, describe_configs_request, incremental_alter_configs_request
 from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -31,12 +31,14 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, De
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 
 pytestmark = pytest.mark.real_kafka
 
 TOPIC, CLUSTER, GROUP, USER = ResourceType.TOPIC, ResourceType.CLUSTER, ResourceType.GROUP, ResourceType.USER
 OFFERED = offered(APIS, Offer(release()))
 WITH_AUTHORIZER = {"authorizer": True, "super_users": "User:ANONYMOUS;User:boss"}
+TOKENS = {"delegation_token_secret_key": "secret", "delegation_token_expiry_time_ms": (1 << 63) - 1}
 
 
 class Acl(NamedTuple):
@@ -285,8 +287,18 @@ def tokens(side: Any) -> list[Any]:
             asked = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner)
             life.forward(user, asked, 3)
         life.forward(user, asked, 3, token_authenticated=True)
-        life.forward(user, CreateDelegationTokenRequest(), 2)
-    return life.outcomes
+        made = life.forward(user, CreateDelegationTokenRequest(), 2)  # at last the boss's
+    renewal = RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=-1)
+    renewed: list[Any] = []
+
+    def is_over() -> bool:
+        answer = side.forward(renewal, 2, "boss")
+        renewed.append((answer.error_code, answer.expiry_timestamp_ms < 0))
+        return bool(answer.error_code == error_codes.DELEGATION_TOKEN_EXPIRED)
+
+    # A period without end overflows. Kafka's controller finds a token a moment after it has written it.
+    wait_until(is_over, 60, "the renewed token is over")
+    return [*life.outcomes, *sorted({*renewed} - {(error_codes.DELEGATION_TOKEN_NOT_FOUND, False)})]
 
 
 def hosts_and_principals(side: Any) -> list[Any]:
@@ -352,7 +364,7 @@ def direct(side: Any) -> list[Any]:
         pytest.param(each_operation, {}, id="operations imply the same operations"),
         pytest.param(topics, {}, id="topics are created, expanded and deleted by authorized users"),
         pytest.param(configs, {"allow_everyone_if_no_acl_found": True}, id="configs are altered by authorized users"),
-        pytest.param(tokens, {"delegation_token_secret_key": "secret"}, id="tokens for others need permission"),
+        pytest.param(tokens, TOKENS, id="tokens for others need permission"),
         pytest.param(hosts_and_principals, {}, id="hosts and principals are those of the client"),
         pytest.param(
             direct,
