@@ -9,27 +9,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockraft.brokers.apis.api import Api, Parked, RequestContext
+from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext
 from mockraft.brokers.coordinators.state_log import coordinator
-from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, DENIED, AclOperation, ResourceType
-from mockraft.wire import error_codes
+from mockraft.kafka_api.authorization.acl_types import DENIED, AclOperation, ResourceType
+from mockraft.wire import error_codes, java_values, uuids
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from mockraft.wire.topic_names import GROUP_METADATA, SHARE_GROUP_STATE, TRANSACTION_STATE
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SEVERAL_KEYS_FROM = 4
+SHARE_FROM = 6
 NO_NODE = -1
 CREATION_WAIT_MS = 1_000
 """Time after which a request is answered although the internal topic is not there."""
 
 
-RESOURCES: Final = {
-    GROUP: (AclOperation.DESCRIBE, ResourceType.GROUP),
-    TRANSACTION: (AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
-    SHARE: (AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER),
-}
-"""What a client must be allowed to do, by the type of the key."""
+RESOURCES: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
+"""What a client must be allowed to describe, by the type of the key."""
 TOPICS: Final = {GROUP: GROUP_METADATA, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}
 """The internal topic of each type; its leaders are the coordinators."""
 
@@ -69,28 +66,37 @@ def _found(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordina
     found = _find(request.key, request.key_type, ctx)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message,
+        error_message=_message(found.error_code),
         node_id=found.node_id,
         host=found.host,
         port=found.port,
     )
 
 
-def error(request: FindCoordinatorRequest, error_code: int, message: str | None) -> FindCoordinatorResponse:
+def error(request: FindCoordinatorRequest, error_code: int, _message_of: str | None) -> FindCoordinatorResponse:
     """Return the error for each key."""
+    message = _message(error_code)
     keys = [_refused(key, error_code, message) for key in request.coordinator_keys]
     if keys:
         return FindCoordinatorResponse(coordinators=keys)
     return FindCoordinatorResponse(error_code=error_code, error_message=message, node_id=NO_NODE, port=-1)
 
 
+def _message(code: int) -> str:
+    """Return what Kafka says about a code, also that there is none."""
+    return "NONE" if code == error_codes.NONE else error_codes.message(code)
+
+
 def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
-    if key_type not in RESOURCES:
-        return _refused(key, error_codes.INVALID_REQUEST, "there are no such coordinators")
-    operation, resource_type = RESOURCES[key_type]
-    if not ctx.may(operation, resource_type, CLUSTER_NAME if key_type == SHARE else key):
-        denied = DENIED[resource_type]
-        return _refused(key, denied, error_codes.message(denied))
+    if key_type not in TOPICS:
+        raise ApiError(error_codes.INVALID_REQUEST)
+    if key_type in RESOURCES and not ctx.may(AclOperation.DESCRIBE, RESOURCES[key_type], key):
+        return _refused(key, DENIED[RESOURCES[key_type]])
+    if key_type == SHARE:
+        if ctx.api_version >= SHARE_FROM:
+            ctx.check(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
+        if ctx.api_version < SHARE_FROM or not _is_share_key(key):
+            return _refused(key, error_codes.INVALID_REQUEST)
     topic = TOPICS[key_type]
     if topic not in ctx.image.topics_by_name:
         ctx.broker.create_topics([topic], None)
@@ -98,11 +104,21 @@ def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
     node = None if broker_id is None else ctx.image.brokers.get(broker_id)
     endpoint = None if node is None or node.fenced else node.endpoints.get(ctx.listener)
     if node is None or endpoint is None:
-        return _refused(key, error_codes.COORDINATOR_NOT_AVAILABLE, None)
+        return _refused(key, error_codes.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key=key, node_id=node.broker_id, host=endpoint.host, port=endpoint.port)
 
 
-def _refused(key: str, error_code: int, message: str | None) -> Coordinator:
+def _is_share_key(key: str) -> bool:
+    """Return True for GROUP:TOPIC_ID:PARTITION, the key of a share group's partition (SharePartitionKey)."""
+    group, topic_id, partition = ["", "", *key.rstrip(":").rsplit(":", 2)][-3:]
+    try:
+        uuids.read_text(topic_id)
+    except ValueError:
+        return False
+    return bool(java_values.trim(group)) and java_values.parse_integer(partition) is not None
+
+
+def _refused(key: str, error_code: int, message: str = "") -> Coordinator:
     return Coordinator(key=key, node_id=NO_NODE, host="", port=-1, error_code=error_code, error_message=message)
 
 
