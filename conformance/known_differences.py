@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Literal
 
 KINDS = ("missing", "otherwise")
-_KEYS = {"id", "area", "kind", "kafka", "mockraft", "why", "cases"}
+_KEYS = {"id", "area", "kind", "kafka", "mockraft", "why"}
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,6 @@ class KnownDifference:
     kafka: str
     mockraft: str
     why: str
-    cases: tuple[str, ...] = ()
 
 
 @cache
@@ -37,16 +36,11 @@ def parse(text: str) -> tuple[KnownDifference, ...]:
     found: dict[str, KnownDifference] = {}
     for entry in tomllib.loads(text)["difference"]:
         name = entry.get("id", "an entry without an id")
-        if wrong := (set(entry) - _KEYS) | (_KEYS - {"cases"} - set(entry)):
+        if wrong := set(entry) ^ _KEYS:
             raise ValueError(f"known_differences.toml: {name}: missing or unknown: {', '.join(sorted(wrong))}")
         if entry["kind"] not in KINDS:
             raise ValueError(f"known_differences.toml: {name}: kind is one of {', '.join(KINDS)}")
         if name in found:
             raise ValueError(f"known_differences.toml: {name} is there twice")
-        found[name] = KnownDifference(**{**entry, "cases": tuple(entry.get("cases", ()))})
+        found[name] = KnownDifference(**entry)
     return tuple(found.values())
-
-
-def explaining(case_name: str) -> KnownDifference | None:
-    """Return the entry that explains why this case fails on mockraft, if there is one."""
-    return next((each for each in known_differences() if case_name in each.cases), None)

@@ -12,7 +12,6 @@ from mockraft.conformance.case import Case
 from mockraft.conformance.exchanges import masked, plain, without_its_secrets
 from mockraft.conformance.expectation import NotApplicableError, NotAsExpectedError
 from mockraft.conformance.identities import Identities, RunIds
-from mockraft.conformance.known_differences import explaining
 from mockraft.conformance.log import Log
 from mockraft.conformance.suite import all_cases
 from mockraft.conformance.target import CannotConnectError, Target, look_up
@@ -124,8 +123,6 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case,
         verdict.detail = {"what": traceback.format_exc(limit=-3)}
     finally:
         if verdict.outcome is Outcome.FAILED:
-            known = explaining(case.name)
-            verdict.known_difference = known.id if known else None
             story = plain(world.story[-_STORY_MAX:])
             verdict.detail["story"] = story if show_secrets else without_secrets(story)
         verdict.exchanges = masked(world.story, target, identities)

@@ -69,12 +69,10 @@ class Screen:
             self.console.print("not applicable:")
         for reason, number in found.reasons_of_applicability().most_common():
             self.console.print(Text(f"  {number:>4}  {_cut(reason)}", "dim"))
-        known = len(found.failures) - len(found.unexplained)
-        parts = [f"{count[Outcome.PASSED]} passed", f"{len(found.unexplained)} failed"]
-        parts += [f"{known} known differences"] if known else []
-        parts += [f"{count[Outcome.NOT_APPLICABLE]} not applicable"]
-        style = "bold red" if found.unexplained else "bold green"
-        self.console.print(Text.assemble((", ".join(parts), style), (f" in {found.seconds:.1f} s", "dim")))
+        words = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.NOT_APPLICABLE: "not applicable"}
+        parts = ", ".join(f"{count[outcome]} {word}" for outcome, word in words.items())
+        style = "bold red" if found.failures else "bold green"
+        self.console.print(Text.assemble((parts, style), (f" in {found.seconds:.1f} s", "dim")))
 
     def comparison(self, mine: Run, theirs: Run) -> None:
         """Print the cases with another verdict there, and those that apply to one of the two only, with the reason."""
@@ -102,26 +100,21 @@ class Screen:
         title = _cut(f"{found.target}, {found.release}, cluster {found.cluster_id}, {level}")
         table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
         table.add_column("area")
-        for heading in ("passed", "failed", "known", "not applicable"):
+        for heading in ("passed", "failed", "not applicable"):
             table.add_column(heading, justify="right")
         for area in found.areas:
             count = found.count(area)
-            unexplained = sum(each.area == area for each in found.unexplained)
-            known = count[Outcome.FAILED] - unexplained
-            cells = (count[Outcome.PASSED], unexplained, known, count[Outcome.NOT_APPLICABLE])
-            styles = ("green", "bold red", "yellow", "dim")
+            cells = (count[Outcome.PASSED], count[Outcome.FAILED], count[Outcome.NOT_APPLICABLE])
+            styles = ("green", "bold red", "dim")
             table.add_row(
                 area, *(Text(str(n) if n else "·", s if n else "dim") for n, s in zip(cells, styles, strict=True))
             )
         return table
 
     def _failure(self, found: Run, verdict: Verdict, *, in_full: bool) -> None:
-        mark = ("~ ", "yellow") if verdict.known_difference else ("✗ ", "red")
         self.console.print(
-            Text.assemble(mark, (f"{verdict.area}: {verdict.name}", "bold"), (f"  [{verdict.source}]", "dim"))
+            Text.assemble(("✗ ", "red"), (f"{verdict.area}: {verdict.name}", "bold"), (f"  [{verdict.source}]", "dim"))
         )
-        if verdict.known_difference:
-            self.console.print(f"    known difference: {verdict.known_difference} (mockraft differences)")
         details = list(lines(verdict))
         shown = details[:_BRIEF_LINES] if in_full else details[:1]
         for line in shown:

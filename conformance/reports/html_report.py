@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.reports.failure_text import named_codes
 from mockraft.conformance.verdicts import (
     ONE_SIDED_TEXT,
@@ -20,7 +19,6 @@ from mockraft.conformance.verdicts import (
 from mockraft.files.private_files import write_private
 from mockraft.wire.printable import printable_value
 
-_KNOWN = "known"
 _WORDS = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.NOT_APPLICABLE: "skipped"}
 
 
@@ -57,7 +55,6 @@ def _content(found: Run, against: Run | None) -> dict[str, object]:
         "areas": areas,
         "total": _counts(found.verdicts),
         "largest": max((sum(each.area == area for each in found.verdicts) for area in found.areas), default=1),
-        "differences": {each.id: each for each in known_differences()},
         "comparison": [(len(parted) - one_sided, changed_text(against)), (one_sided, ONE_SIDED_TEXT)]
         if against
         else [],
@@ -65,25 +62,18 @@ def _content(found: Run, against: Run | None) -> dict[str, object]:
 
 
 def _counts(verdicts: list[Verdict]) -> dict[str, int]:
-    words = [_word(each) for each in verdicts]
-    return {word: words.count(word) for word in (*_WORDS.values(), _KNOWN)}
-
-
-def _word(verdict: Verdict) -> str:
-    if verdict.outcome is Outcome.FAILED and verdict.known_difference:
-        return _KNOWN
-    return _WORDS[verdict.outcome]
+    outcomes = [each.outcome for each in verdicts]
+    return {word: outcomes.count(outcome) for outcome, word in _WORDS.items()}
 
 
 def _case(verdict: Verdict, other: Verdict | None, parting: Parting | None) -> dict[str, object]:
     detail = verdict.detail
     return {
         "name": verdict.name,
-        "word": _word(verdict),
+        "word": _WORDS[verdict.outcome],
         "rank": verdict.rank,
         "source": verdict.source,
         "reason": verdict.reason,
-        "known": verdict.known_difference,
         "milliseconds": round(verdict.seconds * 1000),
         "other": outcome_text(other),
         "parted": parting is not None,

@@ -12,19 +12,18 @@ from mockraft.wire.printable import printable
 
 
 def write_junit(found: Run, path: Path, of: str = "conformance") -> None:
-    """Write the file; `of` is what ran. Failures that a known difference explains are skipped tests with its id."""
+    """Write the file; `of` is what ran."""
     suites = ET.Element("testsuites", name=f"mockraft {of}", time=f"{found.seconds:.3f}")
     for area in found.areas:
         verdicts = [each for each in found.verdicts if each.area == area]
-        failures = sum(_is_failure(each) for each in verdicts)
-        skipped = sum(each.outcome is not Outcome.PASSED for each in verdicts) - failures
+        count = found.count(area)
         suite = ET.SubElement(
             suites,
             "testsuite",
             name=area,
             tests=str(len(verdicts)),
-            failures=str(failures),
-            skipped=str(skipped),
+            failures=str(count[Outcome.FAILED]),
+            skipped=str(count[Outcome.NOT_APPLICABLE]),
             time=f"{sum(each.seconds for each in verdicts):.3f}",
         )
         for verdict in verdicts:
@@ -33,17 +32,12 @@ def write_junit(found: Run, path: Path, of: str = "conformance") -> None:
     write_private(path, ET.tostring(suites, encoding="utf-8", xml_declaration=True))
 
 
-def _is_failure(verdict: Verdict) -> bool:
-    return verdict.outcome is Outcome.FAILED and verdict.known_difference is None
-
-
 def _add_case(suite: ET.Element, verdict: Verdict, of: str) -> None:
     classname = f"{of}.{verdict.area.replace(' ', '_')}"
     name, seconds = printable(verdict.name), f"{verdict.seconds:.3f}"
     case = ET.SubElement(suite, "testcase", name=name, classname=classname, time=seconds)
-    if _is_failure(verdict):
+    if verdict.outcome is Outcome.FAILED:
         failure = ET.SubElement(case, "failure", message=printable(verdict.reason))
         failure.text = printable("\n".join(lines(verdict)))
-    elif verdict.outcome is not Outcome.PASSED:
-        known = f"known difference {verdict.known_difference}: " if verdict.known_difference else ""
-        ET.SubElement(case, "skipped", message=printable(known + verdict.reason))
+    elif verdict.outcome is Outcome.NOT_APPLICABLE:
+        ET.SubElement(case, "skipped", message=printable(verdict.reason))

@@ -51,15 +51,13 @@ def write_summary(found: Run, level: Level, path: Path, *, on: date, is_selectio
 def as_markdown(found: Run, level: Level, *, on: date, is_selection: bool = False) -> str:
     """Return the page: release, level, counts by area, and each failure."""
     count = found.count()
-    known = len(found.failures) - len(found.unexplained)
-    verdict = "not judged: a selection of its cases" if is_selection else "not met" if found.unexplained else "met"
+    verdict = "not judged: a selection of its cases" if is_selection else "not met" if found.failures else "met"
     facts = {
         "Release": f"{found.release}, metadata.version {found.metadata_version}",
         "Level": f"{level}: {level.meaning}",
         "Verdict": verdict,
         "Passed": count[Outcome.PASSED],
-        "Failed": len(found.unexplained),
-        **({"Known differences of mockraft": known} if known else {}),
+        "Failed": count[Outcome.FAILED],
         "Not applicable": count[Outcome.NOT_APPLICABLE],
         "Date": on.isoformat(),
         "Suite": f"mockraft {version('mockraft')}, {len(found.verdicts)} cases, codec {found.codec}",
@@ -76,8 +74,7 @@ def as_markdown(found: Run, level: Level, *, on: date, is_selection: bool = Fals
 
 
 def _failure(verdict: Verdict) -> str:
-    known = f" (known difference: {verdict.known_difference})" if verdict.known_difference else ""
-    return f"| {verdict.area}: {_cell(verdict.name)}{known} | {_cell(verdict.reason)} | {_cell(verdict.source)} |"
+    return f"| {verdict.area}: {_cell(verdict.name)} | {_cell(verdict.reason)} | {_cell(verdict.source)} |"
 
 
 def _cell(text: str) -> str:

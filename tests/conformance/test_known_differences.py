@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from mockraft.conformance.known_differences import explaining, known_differences, parse
-from mockraft.conformance.suite import all_cases
+from mockraft.conformance.known_differences import parse
 
 from tools.pages.differences import as_markdown
 from tools.pages.marked_text import marked
@@ -20,7 +19,6 @@ kind = "otherwise"
 kafka = "a"
 mockraft = "b"
 why = "c"
-cases = ["x is y"]
 """
 
 
@@ -28,14 +26,9 @@ def test_the_document_is_made_from_the_list() -> None:
     assert marked((DOCS / "differences.md").read_text()) == as_markdown()
 
 
-def test_every_case_that_a_difference_explains_is_a_case() -> None:
-    names = {case.name for case in all_cases()}
-    assert [case for each in known_differences() for case in each.cases if case not in names] == []
-
-
 def test_an_entry_is_read_as_it_stands() -> None:
     (entry,) = parse(ENTRY)
-    assert (entry.id, entry.kind, entry.cases) == ("one", "otherwise", ("x is y",))
+    assert (entry.id, entry.kind) == ("one", "otherwise")
 
 
 @each_row(
@@ -50,7 +43,3 @@ def test_an_entry_is_read_as_it_stands() -> None:
 def test_a_bad_entry_is_named(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         parse(text)
-
-
-def test_unknown_failures_are_not_explained() -> None:
-    assert explaining("no such case") is None

@@ -38,9 +38,7 @@ def found() -> Run:
     verdicts = [
         verdict("good <b>"),
         verdict("bad", Outcome.FAILED, reason="the answer: \x00 & <i>", detail=DETAIL, seconds=0.5),
-        verdict(
-            "known", Outcome.FAILED, area="log", reason="r", detail={"what": "Traceback"}, known_difference="no-fsync"
-        ),
+        verdict("worse", Outcome.FAILED, area="log", reason="r", detail={"what": "Traceback"}),
         verdict("beside", Outcome.NOT_APPLICABLE, area="log", reason="holds from 30"),
     ]
     return Run("h:1", "id", 30, "Kafka 4.3", 1.5, verdicts)
@@ -58,27 +56,26 @@ def test_refuses_files_that_are_no_run(tmp_path: Path, text: str) -> None:
         Run.read_json(tmp_path / "x.json")
 
 
-def test_known_failures_are_separated(found: Run) -> None:
-    assert [each.name for each in found.failures] == ["bad", "known"]
-    assert [each.name for each in found.unexplained] == ["bad"]
+def test_failures_are_counted_by_area(found: Run) -> None:
+    assert [each.name for each in found.failures] == ["bad", "worse"]
     assert found.areas == ["topics", "log"]
     assert found.count("log") == {Outcome.FAILED: 1, Outcome.NOT_APPLICABLE: 1}
 
 
-def test_junit_has_a_suite_per_area_and_skips_known_differences(found: Run, tmp_path: Path) -> None:
+def test_junit_has_a_suite_per_area(found: Run, tmp_path: Path) -> None:
     write_junit(found, tmp_path / "run.xml")
     root = ET.parse(tmp_path / "run.xml").getroot()
     assert [(s.get("name"), s.get("tests"), s.get("failures"), s.get("skipped")) for s in root] == [
         ("topics", "2", "1", "0"),
-        ("log", "2", "0", "2"),
+        ("log", "2", "1", "1"),
     ]
     failure = root.find(".//testcase[@name='bad']/failure")
     assert failure is not None
     assert failure.get("message") == r"the answer: \u0000 & <i>"
     assert 'expected: {"errorCode": "0 NONE"}' in (failure.text or "")
-    skipped = root.find(".//testcase[@name='known']/skipped")
+    skipped = root.find(".//testcase[@name='beside']/skipped")
     assert skipped is not None
-    assert skipped.get("message") == "known difference no-fsync: r"
+    assert skipped.get("message") == "holds from 30"
 
 
 def test_failure_text_includes_the_request(found: Run) -> None:
@@ -140,14 +137,14 @@ def test_without_jinja_the_report_explains_how_to_install_it(
 
 def test_summary_has_what_may_be_published(found: Run) -> None:
     text = as_markdown(found, Level.CORE, on=date(2026, 1, 2))
-    facts = dict(line.strip("| ").split(" | ") for line in text.splitlines()[4:13])
+    facts = dict(line.strip("| ").split(" | ") for line in text.splitlines()[4:12])
     assert facts["Release"] == "Kafka 4.3, metadata.version 30"
     assert facts["Level"] == f"core: {Level.CORE.meaning}"
     assert facts["Verdict"] == "not met"
-    assert [facts[name] for name in ("Passed", "Failed", "Not applicable", "Date")] == ["1", "1", "1", "2026-01-02"]
+    assert [facts[name] for name in ("Passed", "Failed", "Not applicable", "Date")] == ["1", "2", "1", "2026-01-02"]
     assert "| log | 0 | 1 | 1 |" in text
     assert r"| topics: bad | the answer: \\u0000 \& \<i> | KIP-0 |" in text
-    assert "| log: known (known difference: no-fsync) | r | KIP-0 |" in text
+    assert "| log: worse | r | KIP-0 |" in text
     assert found.target not in text
 
 
@@ -162,7 +159,7 @@ def test_runs_part_where_outcomes_or_failures_differ(found: Run) -> None:
     verdicts = [
         verdict("good <b>", Outcome.FAILED),
         verdict("bad", Outcome.FAILED, reason="the answer: topics should be 5, is 6"),
-        verdict("known", Outcome.FAILED, reason="r"),
+        verdict("worse", Outcome.FAILED, reason="r"),
         verdict("only there"),
     ]
     parted = partings(found, dataclasses.replace(found, verdicts=verdicts))

@@ -71,8 +71,8 @@ def test_kafkas_own_controller_passes_every_case(kafka: dict[int, Run], level: i
 
 
 @pytest.mark.parametrize("level", RUN_LEVELS)
-def test_mockraft_passes_every_case_except_known_differences(mockraft: dict[int, Run], level: int) -> None:
-    assert [(each.name, each.reason) for each in mockraft[level].unexplained] == []
+def test_mockraft_passes_every_case(mockraft: dict[int, Run], level: int) -> None:
+    assert [(each.name, each.reason) for each in mockraft[level].failures] == []
 
 
 @pytest.mark.parametrize("version", [pytest.param(each, marks=() if each == NEWEST else soak) for each in SUPPORTED])
