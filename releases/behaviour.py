@@ -153,6 +153,9 @@ class Behaviour(Enum):
         "UpdateRaftVoter asks the voter for its ApiVersions first, and is REQUEST_TIMED_OUT without an answer "
         "(KAFKA-20661, UpdateVoterHandler)",
     )
+    ABORTED_ADDITIONS_NAME_THE_VOTER = _since(
+        "4.5", "AddRaftVoter names the voter that did not answer ApiVersions (AddVoterHandler)"
+    )
 
     EPOCH_GROWS_AS_THE_ISR_SHRINKS = Row(
         "the leader epoch grows when the ISR shrinks, for brokers before 3.6 (KAFKA-15021)",

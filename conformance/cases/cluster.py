@@ -122,7 +122,13 @@ async def broker_that_was_unregistered_stays_replica_and_comes_back_as_one(world
     )
 
 
-@case("the active controller cannot be unregistered", UNREGISTRATION, Rank.SHOULD, since_release="4.4")
+@case(
+    "the active controller cannot be unregistered",
+    UNREGISTRATION,
+    Rank.SHOULD,
+    since_release="4.4",
+    lacks=Behaviour.VOTERS_STAY_REGISTERED,
+)
 async def active_controller_cannot_be_unregistered(world: World) -> None:
     message = "Controller cannot unregister itself while it is active."
     refused = {"errorCode": codes.INVALID_REQUEST, "errorMessage": message}

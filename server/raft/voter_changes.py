@@ -69,7 +69,11 @@ def versions_received(quorum: QuorumState, voter_id: int, response: ApiVersionsR
         return _answer_of_updated(quorum, change, response, now_ms)
     code = error_codes.BROKER_NOT_AVAILABLE if response is None else response.error_code
     if response is None or code != error_codes.NONE:
-        message = f"Aborted add voter operation for since API_VERSIONS returned an error {error_codes.name(code)}"
+        is_named = release(quorum.config.release).has(Behaviour.ABORTED_ADDITIONS_NAME_THE_VOTER)
+        named = f"{_shown(quorum, change.key)} " if is_named else ""
+        message = (
+            f"Aborted add voter operation for {named}since API_VERSIONS returned an error {error_codes.name(code)}"
+        )
         change.finish(quorum, error_codes.REQUEST_TIMED_OUT, message)
         return False
     level = quorum.log.kraft_version

@@ -110,13 +110,15 @@ def register_controller(
 def unregister_controller(controller: "ControllerContext", controller_id: int) -> ControllerResult[None]:
     """Remove a controller's registration (QuorumController.unregisterController).
 
-    ApiError INVALID_REQUEST for this controller and, since 4.5, any voter, UNSUPPORTED_VERSION below 4.4-IV2,
+    ApiError INVALID_REQUEST for this controller, since 4.5 any voter, UNSUPPORTED_VERSION below 4.4-IV2,
     CONTROLLER_ID_NOT_REGISTERED.
     """
-    if controller_id == controller.config.node_id:
+    if controller.has(Behaviour.VOTERS_STAY_REGISTERED):
+        if controller_id in controller.log.voters.nodes:
+            message = f"Cannot unregister controller {controller_id} because it is part of the voter set."
+            raise ApiError(error_codes.INVALID_REQUEST, message)
+    elif controller_id == controller.config.node_id:
         raise ApiError(error_codes.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
-    if controller.has(Behaviour.VOTERS_STAY_REGISTERED) and controller_id in controller.log.voters.nodes:
-        raise ApiError(error_codes.INVALID_REQUEST, f"Controller {controller_id} is a voter: remove it first.")
     if not controller.has(Behaviour.CONTROLLER_UNREGISTRATION):
         raise ApiError(
             error_codes.UNSUPPORTED_VERSION,

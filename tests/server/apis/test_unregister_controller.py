@@ -74,11 +74,17 @@ async def test_controllers_before_4_4_do_not_have_it() -> None:
             await unregister(controller.bootstrap, NODE_ID)
 
 
-@pytest.mark.parametrize(("release", "code"), [("4.4", error_codes.NONE), ("4.5", error_codes.INVALID_REQUEST)])
-async def test_voters_stay_registered_since_4_5(release: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("release", "code", "message"),
+    [
+        ("4.4", error_codes.NONE, ""),
+        ("4.5", error_codes.INVALID_REQUEST, "Cannot unregister controller {} because it is part of the voter set."),
+    ],
+)
+async def test_voters_stay_registered_since_4_5(release: str, code: int, message: str) -> None:
     async with Quorum(2, release=release) as quorum:
         leader = await quorum.wait_for_leader()
         other = next(each for each in quorum.node_ids if each != leader)
         await until(lambda: other in quorum.node(leader).controller.image.cluster.controllers)
         address = quorum.bootstrap.split(",")[quorum.node_ids.index(leader)]
-        assert (await unregister(address, other))[0] == code
+        assert await unregister(address, other) == (code, message.format(other))

@@ -230,6 +230,15 @@ def test_a_newcomer_that_did_not_respond_is_asked_again_after_the_back_off(alone
     assert (change.last_offset, list(alone.raft.voters.nodes)) == (alone.log.end_offset - 1, [1, 7])
 
 
+@pytest.mark.parametrize(("release", "named"), [("4.4", ""), ("4.5", f"{NEW} ")])
+def test_an_aborted_addition_names_the_voter_since_4_5(new_node: Any, release: str, named: str) -> None:
+    node = new_node(voters=1, release=release)
+    change, asked = begin(node)
+    node.answer(asked, None)
+    text = f"Aborted add voter operation for {named}since API_VERSIONS returned an error BROKER_NOT_AVAILABLE"
+    assert change.result == (TIMED_OUT, text)
+
+
 def test_the_response_of_a_newcomer_whose_change_is_over_is_ignored(alone: Any) -> None:
     change, asked = begin(alone)
     alone.poll(2000)
