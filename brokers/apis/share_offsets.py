@@ -240,6 +240,8 @@ def _idle_group(ctx: RequestContext, group_id: str, operation: AclOperation, *, 
     """Return a group without members, perhaps a new one. Raises ApiError."""
     check_enabled(ctx)
     ctx.check(operation, ResourceType.GROUP, group_id)
+    if not group_id:
+        raise ApiError(error_codes.INVALID_GROUP_ID, error_codes.message(error_codes.INVALID_GROUP_ID))
     if may_create and ctx.broker.groups.find_any(group_id) is None:
         ctx.broker.groups.create_share_group(group_id)
     group = find_share_group(ctx, group_id)

@@ -74,7 +74,7 @@ STEPS = [
     "; fetch a 3 max=1 mode=1; fetch b 0 max=3 mode=1; ack a 4 0-1:2/7-8:2; fetch a 5 max=3 mode=1; fetch b 1",
     "offsets; offsets T; forget; join a; offsets; offsets T; offsets T; produce 4; beat a -1; alter 2; offsets"
     "; fetch b 0; alter 0 both; alter 0 T 7; alter 0 none; offsets; forget none; forget; offsets",
-    "alter 1; describe; offsets; forget; offsets",
+    "alter 1; describe; offsets; forget; offsets; nameless",
     "produce 1; alter 9; fetch a 0; offsets",
     "alter -5; alter -1; offsets; produce 1; fetch a 0",
 ]
@@ -230,6 +230,14 @@ class Sharers:
     async def do_forget(self, name: str = "T") -> Any:
         topic = DeleteShareGroupOffsetsRequestTopic(topic_name=self._named(name))
         return await self._ask(DeleteShareGroupOffsetsRequest(group_id=self._group_id, topics=[topic]), 0)
+
+    async def do_nameless(self) -> Any:
+        """Requests about the group with the empty id."""
+        return [
+            await self._ask(AlterShareGroupOffsetsRequest(), 0),
+            await self._ask(DeleteShareGroupOffsetsRequest(), 0),
+            await self._ask(ShareGroupDescribeRequest(group_ids=[""]), 1),
+        ]
 
     async def do_delete(self) -> Any:
         return await self._ask(DeleteGroupsRequest(groups_names=[self._group_id]), 2)
