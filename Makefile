@@ -59,7 +59,7 @@ help:  ## what can be made
 
 .venv/ready: .venv/python .venv/files
 	@$(PIP) --reinstall-package mockraft \
-	  --editable '.[admin,captures,conformance,containers,keystores,kio,mcp]' --group test --group lint
+	  --editable '.[admin,captures,conformance,containers,keystores,kio,mcp,oauth]' --group test --group lint
 	@touch $@
 
 run: .venv/ready  ## the controller with three simulated brokers, live in the terminal (ARGS='--for 10')

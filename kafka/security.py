@@ -19,10 +19,11 @@ from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.scram import ScramUser
 
 SecurityProtocol = Literal["SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 _LISTENER = "listener.name.controller."
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_BEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
@@ -30,7 +31,8 @@ class ListenerSecurity:
     """One way to secure the controller listener; certificates and password files go into `directory`, made if missing.
 
     ``protocol`` and ``client_auth`` are the listener's ``security.protocol`` and ``ssl.client.auth`` (brokers show
-    certificates ``CN=broker,O=mockraft``). With SASL all brokers log in by ``mechanism`` as ``user``.
+    certificates ``CN=broker,O=mockraft``). With SASL all brokers log in by ``mechanism`` as ``user``;
+    by OAUTHBEARER with unsecured tokens.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class ListenerSecurity:
     @property
     def format_options(self) -> Sequence[str]:
         """Arguments of ``kafka-storage format`` for Kafka's own controller."""
-        if not self.uses_sasl or self.mechanism == "PLAIN":
+        if not self.uses_sasl or not self.mechanism.startswith("SCRAM"):
             return ()
         return ("--add-scram", self._scram_user())
 
@@ -96,11 +98,12 @@ class ListenerSecurity:
         options = {**self.controller_options}
         is_plain = options.pop("plain_users", None) is not None
         if self.uses_sasl:
+            options["sasl_enabled_mechanisms"] = self.mechanism
+        if self.uses_sasl and self.mechanism != "OAUTHBEARER":
             users = self.directory / "users"
             text = f"{self.user}={self.password}\n" if is_plain else f"{self._scram_user()}\n"
             write_private(users, text.encode())
             options.pop("scram_users", None)
-            options["sasl_enabled_mechanisms"] = self.mechanism
             options["plain_users_file" if is_plain else "scram_users_file"] = users
         return [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
 
@@ -119,7 +122,7 @@ class ListenerSecurity:
             options["sasl_enabled_mechanisms"] = (self.mechanism,)
             if self.mechanism == "PLAIN":
                 options["plain_users"] = {self.user: self.password}
-            else:
+            elif self.mechanism != "OAUTHBEARER":
                 options["scram_users"] = (ScramUser(self.user, self.password, self.mechanism),)
         return options
 
@@ -151,6 +154,8 @@ class ListenerSecurity:
     def _login(self, more: str = "") -> str:
         module = _PLAIN_MODULE if self.mechanism == "PLAIN" else _SCRAM_MODULE
         user, password = (re.sub(r'(["\\])', r"\\\1", each) for each in (self.user, self.password))
+        if self.mechanism == "OAUTHBEARER":
+            return f'{_BEARER_MODULE} required unsecuredLoginStringClaim_sub="{user}";'
         return f'{module} required username="{user}" password="{password}"{more};'
 
     def _scram_user(self) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mockraft.files.keystore_formats import is_pkcs12
+from mockraft.kafka_api.authentication.bearer_tokens import TokenRules, token_rules
 
 if TYPE_CHECKING:
     from mockraft.wire.client_security import ClientSecurity
@@ -18,7 +19,7 @@ SECURITY_PROTOCOLS: Final[Mapping[str, int]] = {"PLAINTEXT": 0, "SSL": 1, "SASL_
 """Kafka's numbers by name (SecurityProtocol)."""
 
 SSL_CLIENT_AUTH: Final = ("none", "requested", "required")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 DEFAULT_MAPPING: Final = "DEFAULT"
 
 
@@ -49,6 +50,9 @@ class ServerSecurity:
     ssl_client_auth: str = "none"
     ssl_principal_mapping_rules: str = DEFAULT_MAPPING
     sasl_enabled_mechanisms: tuple[str, ...] = ()
+    sasl_oauthbearer_jwks_endpoint_url: str | None = None
+    sasl_oauthbearer_expected_audience: tuple[str, ...] = ()
+    sasl_oauthbearer_expected_issuer: str | None = None
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     connections_max_reauth_ms: int = 0
     mechanisms_max_reauth_ms: Mapping[str, int] = field(default_factory=dict)
@@ -71,10 +75,16 @@ class ServerSecurity:
             raise ValueError(f"security_protocol={protocol} needs sasl_enabled_mechanisms: {', '.join(MECHANISMS)}")
         if uses_tls(protocol):
             _check_files(self)
+        self.read_token_rules()
         if self.client_security is not None:
             self.check_client("client_security", self.client_security)
         if "" in self.plain_users or "" in self.plain_users.values():
             raise ValueError("plain_users: neither a name nor a password may be empty")
+
+    def read_token_rules(self) -> TokenRules:
+        """Return the rules for tokens of OAUTHBEARER. Raises ValueError if the JWKS cannot be read."""
+        url, issuer = self.sasl_oauthbearer_jwks_endpoint_url, self.sasl_oauthbearer_expected_issuer
+        return token_rules(url, self.sasl_oauthbearer_expected_audience, issuer)
 
     def check_client(self, name: str, client: ClientSecurity | None) -> None:
         """Raise ValueError if no client with these settings, of the option `name`, can connect to the listener."""
@@ -149,9 +159,12 @@ def own_client_security(
 def _own_login(
     security: ServerSecurity, scram_users: Iterable[ScramUser], preferred: frozenset[str]
 ) -> SaslLogin | None:
-    from mockraft.wire.sasl import PLAIN, SaslLogin
+    from mockraft.wire.sasl import OAUTHBEARER, PLAIN, SaslLogin, unsecured_token
 
     enabled = security.sasl_enabled_mechanisms
     logins = [SaslLogin(PLAIN, *user) for user in security.plain_users.items() if PLAIN in enabled]
     logins += [SaslLogin(each.mechanism, each.name, each.password) for each in scram_users if each.mechanism in enabled]
+    if OAUTHBEARER in enabled and security.sasl_oauthbearer_jwks_endpoint_url is None:
+        user = min(preferred, default="User:mockraft").removeprefix("User:")
+        logins.append(SaslLogin(OAUTHBEARER, user, unsecured_token(user)))
     return next((each for each in logins if f"User:{each.user}" in preferred), logins[0] if logins else None)

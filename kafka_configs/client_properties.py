@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
-from mockraft.files.given_files import read_file
+from mockraft.files.given_files import read_file, read_text
 from mockraft.kafka_configs import java_properties
 from mockraft.wire.client_security import ClientSecurity
-from mockraft.wire.sasl import SaslLogin
+from mockraft.wire.sasl import OAUTHBEARER, SaslLogin, unsecured_token
 
 _JAAS: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
@@ -51,7 +52,25 @@ def read_properties(path: Path) -> ClientSecurity:
 
 def _login(properties: Mapping[str, str]) -> SaslLogin:
     jaas = {key: re.sub(r"\\(.)", r"\1", value) for key, value in _JAAS.findall(properties.get("sasl.jaas.config", ""))}
+    if properties.get("sasl.mechanism") == OAUTHBEARER:
+        return _bearer(properties, jaas)
     if "username" not in jaas or "password" not in jaas:
         raise ValueError('sasl.jaas.config must have username="…" and password="…"')
     is_token = jaas.get("tokenauth", "").lower() == "true"
     return SaslLogin(properties.get("sasl.mechanism", "GSSAPI"), jaas["username"], jaas["password"], is_token)
+
+
+def _bearer(properties: Mapping[str, str], jaas: Mapping[str, str]) -> SaslLogin:
+    """Return the login with the token in a file, or with an unsecured one, as Kafka's OAuthBearerLoginModule."""
+    if url := properties.get("sasl.oauthbearer.token.endpoint.url"):
+        if not url.startswith("file:"):
+            raise ValueError(f"sasl.oauthbearer.token.endpoint.url={url}: mockraft reads the token from a file:/…")
+        try:
+            return SaslLogin(OAUTHBEARER, "", read_text(unquote(urlsplit(url).path)).strip())
+        except OSError as error:
+            raise ValueError(f"sasl.oauthbearer.token.endpoint.url={url}: {error.strerror}") from None
+    if user := jaas.get("unsecuredLoginStringClaim_sub"):
+        return SaslLogin(OAUTHBEARER, user, unsecured_token(user))
+    raise ValueError(
+        'OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, or unsecuredLoginStringClaim_sub="…" in sasl.jaas.config'
+    )

@@ -302,7 +302,19 @@ class ControllerConfig:
         metavar="MECHANISM,…",
         choices=MECHANISMS,
         group="Security",
-        help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; several separated by commas.",
+        help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; several separated by commas.",
+    )
+    sasl_oauthbearer_jwks_endpoint_url: str | None = option(
+        None,
+        metavar="URL",
+        group="Security",
+        help="Keys of signed tokens, a JWKS in file:/…; without it tokens are unsecured.",
+    )
+    sasl_oauthbearer_expected_audience: tuple[str, ...] = option(
+        (), metavar="NAME,…", group="Security", help="A signed token must be for one of these."
+    )
+    sasl_oauthbearer_expected_issuer: str | None = option(
+        None, metavar="NAME", group="Security", help="Whom a signed token must be from."
     )
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     scram_users: "tuple[ScramUser, ...]" = ()

@@ -134,10 +134,8 @@ class ToxicLink(LinkTransport, asyncio.Protocol):
                     toxics.append(toxic)
             is_whole &= pipe.apply(toxics)
         if not is_whole and not self._is_closing:
-            from mockraft.server.stubs.faults.fault import End
-
             # As toxiproxy does when a timeout toxic is removed: bytes are missing, the connection cannot continue.
-            self._end(End.CLOSE, "a fault that swallowed bytes of it is over")
+            self._end("a fault that swallowed bytes of it is over")
         self._flow()
 
     def data_received(self, data: bytes) -> None:
@@ -234,7 +232,7 @@ class ToxicLink(LinkTransport, asyncio.Protocol):
             if isinstance(piece, bytes):
                 take(piece)
             elif pipe.ended_by is not None:
-                self._end(piece, f"fault {pipe.ended_by.id} ({pipe.ended_by.kind.name})")
+                self._end(f"fault {pipe.ended_by.id} ({pipe.ended_by.kind.name})", piece)
             elif pipe is self._up:
                 self._connection.eof_received()
                 self.close()
@@ -242,8 +240,8 @@ class ToxicLink(LinkTransport, asyncio.Protocol):
                 self._socket.close()
         self._flowing.discard(direction)
 
-    def _end(self, end: End, reason: str) -> None:
-        """End the connection as the fault requires; the journal has the reason."""
+    def _end(self, reason: str, end: End | None = None) -> None:
+        """End the connection as the fault requires, or close it; the journal has the reason."""
         from mockraft.server.stubs.faults.fault import End
 
         self._is_closing = True

@@ -87,6 +87,9 @@ class ControllerConfigFields(TypedDict, total=False):
     ssl_client_auth: str
     ssl_principal_mapping_rules: str
     sasl_enabled_mechanisms: tuple[str, ...]
+    sasl_oauthbearer_jwks_endpoint_url: str | None
+    sasl_oauthbearer_expected_audience: tuple[str, ...]
+    sasl_oauthbearer_expected_issuer: str | None
     plain_users: Mapping[str, str]
     scram_users: tuple[ScramUser, ...]
     client_security: ClientSecurity | None

@@ -1,9 +1,13 @@
-"""The client's side of SASL's PLAIN (RFC 4616) and SCRAM (RFC 5802), as tokens to send and challenges received."""
+"""The client's side of SASL's PLAIN (RFC 4616), SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628).
+
+It yields tokens to send and receives challenges.
+"""
 
 from __future__ import annotations
 
 import base64
 import hmac
+import json
 import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -12,6 +16,7 @@ from typing import Final
 from mockraft.wire import scram
 
 PLAIN: Final = "PLAIN"
+OAUTHBEARER: Final = "OAUTHBEARER"
 
 _SERVER_FIRST = re.compile(
     r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[a-zA-Z0-9/+=]+),i=(?P<iterations>[0-9]{1,9})"
@@ -25,7 +30,11 @@ class SaslError(ConnectionError):
 
 @dataclass(frozen=True, slots=True)
 class SaslLogin:
-    """A client's credentials. With `is_token` the name is a delegation token's id, the password its HMAC in base64."""
+    """A client's credentials.
+
+    With `is_token` the name is a delegation token's id, the password its HMAC in base64. The password for OAUTHBEARER
+    is the bearer's token.
+    """
 
     mechanism: str
     user: str
@@ -33,8 +42,8 @@ class SaslLogin:
     is_token: bool = False
 
     def __post_init__(self) -> None:
-        if self.mechanism != PLAIN and self.mechanism not in scram.HASHES:
-            raise ValueError(f"SASL mechanism {self.mechanism!r}: it must be {' or '.join((PLAIN, *scram.HASHES))}")
+        if self.mechanism not in (known := (PLAIN, *scram.HASHES, OAUTHBEARER)):
+            raise ValueError(f"SASL mechanism {self.mechanism!r}: it must be {' or '.join(known)}")
 
 
 def tokens(login: SaslLogin, nonce: str) -> Generator[bytes, bytes, None]:
@@ -45,7 +54,19 @@ def tokens(login: SaslLogin, nonce: str) -> Generator[bytes, bytes, None]:
     if login.mechanism == PLAIN:
         yield f"\0{login.user}\0{login.password}".encode()
         return
+    if login.mechanism == OAUTHBEARER:
+        refused = yield f"n,,\x01auth=Bearer {login.password}\x01\x01".encode()
+        if refused:
+            yield b"\x01"
+            raise SaslError(f"{OAUTHBEARER}: {refused.decode('utf-8', 'replace')}")
+        return
     yield from _scram(login, nonce)
+
+
+def unsecured_token(user: str) -> str:
+    """Return a JSON web token for a user without a signature, as OAuthBearerLoginModule makes it; it ends in 2100."""
+    parts = ({"alg": "none"}, {"sub": user, "iat": 0, "exp": 4_102_444_800})
+    return "".join(base64.b64encode(json.dumps(part).encode()).decode().rstrip("=") + "." for part in parts)
 
 
 def _scram(login: SaslLogin, nonce: str) -> Generator[bytes, bytes, None]:

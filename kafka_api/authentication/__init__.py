@@ -5,7 +5,8 @@ A connection begins unauthenticated unless the listener is PLAINTEXT. It becomes
 
 - `mockraft.kafka_api.logins`: the connections that have not authenticated, their deadlines, delayed refusals (KIP-306).
 - `sasl_exchange`: the states of one login (SaslServerAuthenticator: KIP-43, KIP-152, KIP-368), fed with frames.
-- `mechanisms`: PLAIN and SCRAM, token by token (PlainSaslServer, ScramSaslServer).
+- `mechanisms`: PLAIN, SCRAM and OAUTHBEARER, token by token (PlainSaslServer, ScramSaslServer, OAuthBearerSaslServer).
+- `bearer_tokens`: what a token of OAUTHBEARER must prove.
 - `credentials`: users of the configuration, SCRAM credentials and delegation tokens of the image.
 
 Invariant: no API handler sees a request of an unauthenticated connection, except ApiVersions. The client gets Kafka's

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mockraft.kafka_api.logins import Logins
@@ -27,10 +26,10 @@ def logins_of(
     """Return the logins of a listener; `rng` makes the nonces of SASL, which must not be predictable."""
     # Imported by the protocols that need them, so that a PLAINTEXT listener starts faster.
     if uses_sasl(security.security_protocol):
-        from mockraft.kafka_api.authentication.sasl_exchange import SaslExchange
+        from mockraft.kafka_api.authentication.sasl_exchange import exchanges
 
         assert rng is not None, "a SASL listener needs rng"
-        return Logins(limits, partial(SaslExchange, security, apis, credentials, rng))
+        return Logins(limits, exchanges(security, apis, credentials, rng))
     if uses_tls(security.security_protocol):
         from mockraft.kafka_api.authentication.distinguished_name import PrincipalMapper
 

@@ -1,4 +1,6 @@
-"""Server side of PLAIN (RFC 4616) and SCRAM (RFC 5802), as Kafka's PlainSaslServer and ScramSaslServer.
+"""Server side of PLAIN (RFC 4616), SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628).
+
+Source: PlainSaslServer, ScramSaslServer, OAuthBearerSaslServer.
 
 A mechanism takes the client's tokens one by one and returns the responses. When it `is_complete`, `user` is the
 authenticated user. No sockets, no time: the exchange around it is `sasl_exchange`.
@@ -10,16 +12,19 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
+from mockraft.kafka_api.authentication.bearer_tokens import InvalidTokenError, TokenRules
 from mockraft.kafka_api.authentication.credentials import Credentials, password_is
 from mockraft.wire import scram
-from mockraft.wire.sasl import PLAIN
+from mockraft.wire.sasl import OAUTHBEARER, PLAIN
 from mockraft.wire.scram import ScramCredential
 
 if TYPE_CHECKING:
     import random
+
+    from mockraft.kafka_api.security import ServerSecurity
 
 
 class AuthenticationError(Exception):
@@ -46,9 +51,20 @@ class Mechanism:
         raise AssertionError(f"{type(self).__name__} takes no token")
 
 
-def mechanism(name: str, users: Mapping[str, str], credentials: Credentials, rng: random.Random) -> Mechanism:
-    """Return a new login with the mechanism of this name; `users` are those of PLAIN, with their passwords."""
-    return Plain(users) if name == PLAIN else Scram(name, credentials, rng)
+BeginLogin = Callable[[str, int], Mechanism]
+"""Begins a login with the mechanism of a name, at a time in milliseconds since the epoch."""
+
+
+def logins_with(security: ServerSecurity, credentials: Credentials, rng: random.Random) -> BeginLogin:
+    """Return what begins a listener's logins. Raises ValueError as `read_token_rules`."""
+    rules = security.read_token_rules()
+
+    def begin(name: str, now_ms: int) -> Mechanism:
+        if name == PLAIN:
+            return Plain(security.plain_users)
+        return OAuthBearer(rules, now_ms) if name == OAUTHBEARER else Scram(name, credentials, rng)
+
+    return begin
 
 
 class Plain(Mechanism):
@@ -170,6 +186,49 @@ class Scram(Mechanism):
             number, digit = divmod(number, len(_DIGITS))
             digits += _DIGITS[digit]
         return digits or "0"
+
+
+_BEARER_FIRST = re.compile(
+    rf"n,(?:a=(?P<authorization_id>{_SASL_NAME}))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+)
+_BEARER = re.compile(r"(?i:bearer) +([-_.a-zA-Z0-9]+)")
+
+
+class OAuthBearer(Mechanism):
+    """One token, which has the bearer's; a refused client gets the reason as JSON and ends with ^A, or tries again."""
+
+    def __init__(self, rules: TokenRules, now_ms: int) -> None:
+        self._rules = rules
+        self._now_ms = now_ms
+        self._refused: str | None = None
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Judge the bearer's token."""
+        if self._refused is not None and token == b"\x01":
+            raise AuthenticationError(f"{OAUTHBEARER}: {self._refused}", _INVALID_TOKEN)
+        message = _matched(_BEARER_FIRST, token, f"{OAUTHBEARER}: the client's message is malformed")
+        pairs = dict(pair.split("=", 1) for pair in message["pairs"].split("\x01") if pair)
+        bearer = _BEARER.fullmatch(pairs.get("auth", ""))
+        if bearer is None:
+            raise AuthenticationError(f"{OAUTHBEARER}: the client's message has no bearer token")
+        try:
+            found = self._rules.judge(bearer[1], self._now_ms)
+        except InvalidTokenError as wrong:
+            self._refused = f"{wrong}"
+            return _INVALID_TOKEN.encode()
+        authorization_id = message["authorization_id"] or ""
+        if authorization_id not in ("", found.user):
+            client_message = (
+                f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "
+                f"from the token's principal name ({found.user})"
+            )
+            raise AuthenticationError(client_message, client_message)
+        self.user, self.credential_expiration_ms = found
+        self.is_complete = True
+        return b""
+
+
+_INVALID_TOKEN = '{"status":"invalid_token"}'
 
 
 def _matched(pattern: re.Pattern[str], token: bytes, reason: str) -> re.Match[str]:

@@ -8,15 +8,16 @@ refuse the connection. Afterwards it stays only if the session expires, for re-a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.kafka_api import refusals
 from mockraft.kafka_api.api import AnyApi, is_valid
 from mockraft.kafka_api.authentication import HEALTH_CLIENT_ID
 from mockraft.kafka_api.authentication.credentials import Credentials
-from mockraft.kafka_api.authentication.mechanisms import AuthenticationError, Mechanism, mechanism
+from mockraft.kafka_api.authentication.mechanisms import AuthenticationError, BeginLogin, Mechanism, logins_with
 from mockraft.kafka_api.connections import LoginAnswer, LoginResult
 from mockraft.kafka_api.security import ServerSecurity
 from mockraft.wire import api_keys, error_codes
@@ -68,17 +69,14 @@ class SaslExchange:
     Once complete, `principal` is `User:name`; `session_ends_ms` is None for a session without end.
     """
 
-    def __init__(
-        self, security: ServerSecurity, apis: Mapping[int, AnyApi], credentials: Credentials, rng: random.Random
-    ) -> None:
+    def __init__(self, security: ServerSecurity, apis: Mapping[int, AnyApi], begin_login: BeginLogin) -> None:
         self.state = SaslState.INITIAL_REQUEST
         self.principal = ""
         self.token_authenticated = False
         self.session_ends_ms: int | None = None
         self._security = security
         self._apis = apis
-        self._credentials = credentials
-        self._rng = rng
+        self._begin_login = begin_login
         self._name = ""
         self._mechanism: Mechanism | None = None
         self._has_headers = False
@@ -109,7 +107,7 @@ class SaslExchange:
         except WireError as wrong:
             return LoginResult(failure=f"refused: no request with which one logs in ({self.state.name}): {wrong}")
         if request.api_key == api_keys.SASL_HANDSHAKE:
-            return self._handshake(request, body)
+            return self._handshake(request, body, now_ms)
         return self._token(request, body, now_ms)
 
     def _begins_again(self, frame: bytes, now_ms: int) -> bool:
@@ -135,7 +133,7 @@ class SaslExchange:
                 self.state = SaslState.HANDSHAKE_REQUEST
         return _PASSES
 
-    def _handshake(self, request: Request, body: SaslHandshakeRequest) -> LoginResult:
+    def _handshake(self, request: Request, body: SaslHandshakeRequest, now_ms: int) -> LoginResult:
         enabled = [name for name, _ in in_hash_map_order(dict.fromkeys(self._security.sasl_enabled_mechanisms))]
         response = SaslHandshakeResponse(mechanisms=enabled)
         answer = LoginAnswer(request, body, response)
@@ -151,7 +149,7 @@ class SaslExchange:
             self.state = SaslState.REAUTH_BAD_MECHANISM
             return LoginResult(answer=answer)
         self._name = body.mechanism
-        self._mechanism = mechanism(self._name, self._security.plain_users, self._credentials, self._rng)
+        self._mechanism = self._begin_login(self._name, now_ms)
         self.state = SaslState.AUTHENTICATE
         return LoginResult(answer=answer)
 
@@ -233,6 +231,13 @@ class SaslExchange:
             answer=LoginAnswer(request, body, api.error(body, error_codes.ILLEGAL_SASL_STATE, client_message)),
             failure=failure,
         )
+
+
+def exchanges(
+    security: ServerSecurity, apis: Mapping[int, AnyApi], credentials: Credentials, rng: random.Random
+) -> Callable[[], SaslExchange]:
+    """Return what makes the exchange of a new connection; `rng` makes nonces, which must not be predictable."""
+    return partial(SaslExchange, security, apis, logins_with(security, credentials, rng))
 
 
 def _body(api: AnyApi, request: Request) -> Any:

@@ -1,7 +1,12 @@
 import base64
+import json
+import re
+from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mockraft.kafka_api.authentication.sasl_exchange import TAKEN, SaslExchange, SaslState
@@ -16,6 +21,8 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
 from ...budgets import budget
+from ...rows import each_row
+from ..conftest import START_MS
 from .conftest import DELAY_MS
 
 WRONG_PLAIN = "Authentication failed: Invalid username or password"
@@ -150,6 +157,84 @@ def test_scrams_last_message_must_prove_the_password(peer: Any, change: str) -> 
     }[change]
     assert peer.refused(final.encode()).error_message == nothing_told("SCRAM-SHA-256")
     assert peer.closed is not None
+
+
+KEY = Ed25519PrivateKey.generate()
+NOW_S = START_MS // 1000
+CLAIMS = {"sub": "alice", "aud": "kafka", "iss": "issuer", "iat": NOW_S, "exp": NOW_S + 60}
+DEEP = base64.urlsafe_b64encode(b"[" * 100_000).decode().rstrip("=")
+
+
+def signed(kid: str | None = "a", key: Any = KEY, algorithm: str = "EdDSA", **claims: Any) -> str:
+    present = {name: value for name, value in {**CLAIMS, **claims}.items() if value is not None}
+    return jwt.encode(present, key, algorithm, headers={"kid": kid} if kid else None)
+
+
+@each_row(
+    ("token", "reason"),
+    {
+        "valid": (signed(), None),
+        "for several": (signed(aud=["other", "kafka"]), None),
+        "ended within the clocks' skew": (signed(exp=NOW_S - 29), None),
+        "ended": (signed(exp=NOW_S - 31), "it ended 31 s ago"),
+        "begins": (signed(nbf=NOW_S + 31), "it begins in 31 s"),
+        "another key": (signed(key=Ed25519PrivateKey.generate()), "Signature verification failed"),
+        "a key that is not there": (signed("b"), "the JWKS has no key 'b'"),
+        "no key named, of two": (signed(None), "the JWKS has no key None"),
+        "a secret": (signed(key="x" * 64, algorithm="HS256"), "The specified alg value is not allowed"),
+        "unsecured": (sasl.unsecured_token("alice"), "The specified alg value is not allowed|no key"),
+        "another audience": (signed(aud="other"), "Audience doesn't match"),
+        "another issuer": (signed(iss="other"), "Invalid issuer"),
+        "no issue": (signed(iat=None), 'Token is missing the "iat" claim'),
+        "no end": (signed(exp=None), 'Token is missing the "exp" claim'),
+        "an end without end": (signed(exp=10**400), "its exp is no time"),
+        "deep": (f"{DEEP}.{DEEP}.x", "nested too deep|Invalid"),
+    },
+)
+def test_a_signed_token_must_have_what_kafka_asks_for(
+    make_listener: Any, tmp_path: Path, token: str, reason: str | None
+) -> None:
+    keys = tmp_path / "jwks.json"
+    public = json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(KEY.public_key()))
+    keys.write_text(json.dumps({"keys": [{**public, "kid": "a"}, {**public, "kid": "another"}]}))
+    peer = make_listener(
+        sasl_enabled_mechanisms=("OAUTHBEARER",),
+        sasl_oauthbearer_jwks_endpoint_url=keys.as_uri(),
+        sasl_oauthbearer_expected_audience=("kafka",),
+        sasl_oauthbearer_expected_issuer="issuer",
+        scram_users=(),
+    ).connect()
+    peer.handshake("OAUTHBEARER")
+    response = peer.authenticate(f"n,,\x01auth=Bearer {token}\x01\x01".encode())
+    if reason is None:
+        assert (response.error_code, response.auth_bytes) == (0, b"")
+        assert peer.ask(DescribeClusterRequest(endpoint_type=2), 2).error_code == 0
+        assert peer.listener.node.journal.exchanges()[-1].principal == "User:alice"
+    else:
+        assert response.auth_bytes == b'{"status":"invalid_token"}'
+        assert peer.refused(b"\x01").error_message == '{"status":"invalid_token"}'
+        assert re.search(reason, peer.listener.node.journal.closed()[-1].reason)
+
+
+@each_row(
+    ("content", "reason"),
+    {
+        "no file": (None, "No such file"),
+        "no JSON": ("{", "no JWKS"),
+        "deep": ("[" * 200_000, "no JWKS"),
+        "no keys": ('{"keys": []}', "no JWKS"),
+        "another tree": ("[1]", "no JWKS"),
+        "half a key": ('{"keys": [{"kty": "RSA", "n": "AQ"}]}', "no JWKS"),
+    },
+)
+def test_a_jwks_that_cannot_be_read_is_named(
+    make_listener: Any, tmp_path: Path, content: str | None, reason: str
+) -> None:
+    path = tmp_path / "jwks.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ValueError, match=f"sasl_oauthbearer_jwks_endpoint_url=.*jwks.json: {reason}"):
+        make_listener(sasl_enabled_mechanisms=("OAUTHBEARER",), sasl_oauthbearer_jwks_endpoint_url=str(path))
 
 
 def test_a_mechanism_that_is_not_enabled_is_answered_with_those_that_are(make_listener: Any) -> None:

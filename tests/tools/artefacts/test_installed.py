@@ -65,6 +65,13 @@ async def tools():
         return await client.list_tools()
 print(asyncio.run(tools()))
 """,
+    "oauth": """
+from mockraft import Controller
+sasl = {"security_protocol": "SASL_PLAINTEXT", "sasl_enabled_mechanisms": "OAUTHBEARER"}
+open("jwks.json", "w").write('{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "%s"}]}' % ("A" * 43))
+with Controller.sync(**sasl, sasl_oauthbearer_jwks_endpoint_url="jwks.json") as controller:
+    print(controller.bootstrap)
+""",
     "report": f"""
 import subprocess
 run = [sys.executable, "-m", "mockraft", "spark", "report", "--captures", {CAPTURE!r}, "--ports", "19093"]

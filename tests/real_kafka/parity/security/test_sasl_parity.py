@@ -2,7 +2,9 @@
 
 import base64
 import dataclasses
+import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
@@ -37,8 +39,10 @@ from ...running import running
 pytestmark = pytest.mark.real_kafka
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+BEARER = "OAUTHBEARER"
 LISTENER = "listener.name.controller."
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+BEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 SESSION_MS = 3_600_000
 SESSIONS = "SCRAM-SHA-512"
@@ -82,7 +86,11 @@ class Wire(BlockingConnection):
 
     def token(self, token: bytes, version: int = 2) -> Any:
         tree = self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
-        return {**tree, "authBytes": _shape(tree["authBytes"])} if isinstance(tree, dict) else tree
+        if not isinstance(tree, dict):
+            return tree
+        # That of a token with an end depends on when it is sent.
+        lifetime_ms = round(tree.get("sessionLifetimeMs", 0), -5)
+        return {**tree, "authBytes": _shape(tree["authBytes"]), "sessionLifetimeMs": lifetime_ms}
 
     def log_in(self, mechanism: str, user: str, password: str) -> list[Any]:
         """Every answer on the way, and whether the connection ended."""
@@ -129,6 +137,47 @@ def asked(*steps: tuple[Any, int]) -> Case:
     return lambda wire: [wire.ask(message, version) for message, version in steps]
 
 
+def bearer(claims: Any, *, algorithm: str = "none", signature: str = "") -> str:
+    given = ({"alg": algorithm}, claims)
+    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in given)
+    return ".".join((*parts, signature))
+
+
+def first(bearer_token: str, *, name: str = "", more: str = "", scheme: str = "Bearer") -> bytes:
+    return f"n,{name},\x01auth={scheme} {bearer_token}\x01{more}\x01".encode()
+
+
+NOW_S = int(time.time())
+ENDS = {"exp": NOW_S + 1_000_000}
+ALICES = bearer({"sub": "alice", **ENDS})
+BEARERS: dict[str, tuple[bytes, ...]] = {
+    "alice": (first(ALICES),),
+    "alice, of a scheme in small letters": (first(ALICES, scheme="bearer"),),
+    "alice, with extensions": (first(ALICES, more="traceid=1\x01"),),
+    "alice, as herself": (first(ALICES, name="a=alice"),),
+    "alice, as somebody else": (first(ALICES, name="a=root"),),
+    "no sub": (first(bearer(ENDS)),),
+    "an empty sub": (first(bearer({"sub": "", **ENDS})),),
+    "a number as sub": (first(bearer({"sub": 1, **ENDS})),),
+    "no exp": (first(bearer({"sub": "alice"})),),
+    "a text as exp": (first(bearer({"sub": "alice", "exp": "tomorrow"})),),
+    "a fraction as exp": (first(bearer({"sub": "alice", "exp": NOW_S + 1_000_000.5})),),
+    "a token that has ended": (first(bearer({"sub": "alice", "exp": NOW_S - 60})),),
+    "a token that begins later": (first(bearer({"sub": "alice", "iat": NOW_S + 600, **ENDS})),),
+    "another algorithm": (first(bearer({"sub": "alice", **ENDS}, algorithm="HS256")),),
+    "a signature": (first(bearer({"sub": "alice", **ENDS}, signature="c2ln")),),
+    "claims that are a list": (first(bearer([])),),
+    "no JSON": (first("YWJj.YWJj."),),
+    "no base64": (first("a.a."),),
+    "one part": (first("alice"),),
+    "refused, then ended by ^A": (first("alice"), b"\x01"),
+    "refused, then alice": (first("alice"), first(ALICES)),
+    "no auth": (b"n,,\x01x=y\x01\x01",),
+    "^A at once": (b"\x01",),
+    "nothing": (b"",),
+    "channel binding": (first(ALICES).replace(b"n,", b"y,", 1),),
+}
+
 VERSIONS = ApiVersionsRequest(client_software_name="parity", client_software_version="1")
 PLAIN = SaslHandshakeRequest(mechanism="PLAIN")
 BAD_NAME = ApiVersionsRequest(client_software_name="no name!", client_software_version="1")
@@ -136,6 +185,7 @@ ALICE = SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice-secret")
 TOPICS = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
 
 CASES: dict[str, Case] = {
+    **{f"bearer of {name}": shaken(BEARER, *tokens) for name, tokens in BEARERS.items()},
     **{
         f"{mechanism} of {user} with {password}": logged_in(mechanism, user, password)
         for mechanism in MECHANISMS[:2]
@@ -154,7 +204,7 @@ CASES: dict[str, Case] = {
     "metadata first": asked((MetadataRequest(), 9)),
     "token first": asked((ALICE, 2)),
     "unknown mechanism": lambda wire: [wire.shake("GSSAPI"), wire.ends()],
-    "unknown mechanism, version 0": lambda wire: [wire.shake("OAUTHBEARER", 0), wire.ends()],
+    "unknown mechanism, version 0": lambda wire: [wire.shake("GSSAPI", 0), wire.ends()],
     "handshake when known": lambda wire: [*wire.log_in("PLAIN", "alice", "alice-secret"), wire.shake("PLAIN")],
     "token when known": lambda wire: [*wire.log_in("PLAIN", "alice", "alice-secret"), wire.token(b"")],
     "bare token": lambda wire: [wire.shake("PLAIN", 0), wire.bare(b"\0alice\0alice-secret"), wire.ends()],
@@ -223,7 +273,8 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
         "sasl.mechanism.controller.protocol": "PLAIN",
         "delegation.token.secret.key": "key",
-        f"{LISTENER}sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        f"{LISTENER}sasl.enabled.mechanisms": ",".join((*MECHANISMS, BEARER)),
+        f"{LISTENER}oauthbearer.sasl.jaas.config": f'{BEARER_MODULE} required unsecuredLoginStringClaim_sub="broker";',
         f"{LISTENER}plain.sasl.jaas.config": f'{PLAIN_MODULE} required {login} user_alice="alice-secret";',
         **SESSION_PROPERTIES,
         **{f"{LISTENER}{name.lower()}.sasl.jaas.config": f"{SCRAM_MODULE} required;" for name in MECHANISMS[1:]},
@@ -231,7 +282,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     users = [ScramUser(name, f"{name}-secret", mechanism) for mechanism in MECHANISMS[1:] for name in ("alice", "bob")]
     options: ControllerOptions = {
         "security_protocol": "SASL_PLAINTEXT",
-        "sasl_enabled_mechanisms": MECHANISMS,
+        "sasl_enabled_mechanisms": (*MECHANISMS, BEARER),
         "plain_users": {"alice": "alice-secret"},
         "delegation_token_secret_key": "key",
         "scram_users": tuple(users),
