@@ -86,6 +86,8 @@ class Fragments:
         if data is not None and len(data) <= _PACKET_BYTES_MAX - len(fragment.header):
             del self._open[fragment.key]
             self._joined.append((number, ether_type, _with_length(fragment.header, ether_type, len(data)) + data))
+        elif found.bytes_here >= (found.size if found.size >= 0 else _PACKET_BYTES_MAX):
+            self._forget(fragment.key)  # they overlap, or are too many
 
     def take(self, buffer: Bytes, payloads: Payloads) -> Bytes:
         """Return a buffer with the packets that are whole now, and set the `payloads` of their last fragments."""

@@ -19,7 +19,7 @@ _TCP, _FRAGMENT = 6, 44
 # Hop-by-hop options, routing, destination options, mobility, HIP, shim6.
 _EXTENSIONS = (0, 43, 60, 135, 139, 140)
 _FRAGMENT_MASK, _IPV6_FRAGMENT_MASK = 0x3FFF, 0xFFF9
-_TUNNELS_MAX = 4
+_TUNNELS_MAX, _EXTENSIONS_MAX = 4, 12
 
 
 def _layout(*lines: str) -> np.dtype[np.void]:
@@ -149,10 +149,14 @@ def _ipv6(
     protocol = head["protocol"].astype(np.int64)
     at = start + 40
     cut = np.zeros(len(index), np.bool_)
-    while len(more := np.flatnonzero(_is_extension(packets, protocol, at) & ~cut)):
+    more = np.arange(len(index))
+    for _ in range(_EXTENSIONS_MAX):
+        more = more[_is_extension(packets, protocol[more], at[more])]
         fits = at[more] + 2 <= payloads.end[index[more]]
         cut[more[~fits]] = True
         more = more[fits]
+        if not len(more):
+            break
         protocol[more] = packets.buffer[at[more]]
         at[more] += 8 * (packets.buffer[at[more] + 1].astype(np.int64) + 1)
     keep = np.flatnonzero(_chosen(packets, index, ~cut, events, "cut_header", "IP"))

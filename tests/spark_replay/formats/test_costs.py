@@ -11,16 +11,20 @@ from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.formats.file_headers import read_interface
 
 from ...budgets import soak
-from ..capture_bytes import block, interface, section
+from ..capture_bytes import RAW, block, interface, section
+from ..packetiser import FLOW, FLOW_6, Segment, ip
 from .segment_rows import written
 
+MORE_FRAGMENTS = 0x2000
+ONE = Segment(FLOW, True, 0, 7, 0, 0x10, b"hello")
+SIX = ONE._replace(flow=FLOW_6)
 SHORT, LONG = 8_000, 64_000
 GROWTH_MAX = 4 * LONG / SHORT
 """Linear time grows 8 times, quadratic time up to 64 times."""
 
 
-def packet(interface_id: int) -> bytes:
-    return block(6, pack("<IIIII", interface_id, 0, 0, 20, 20) + bytes(20))
+def packet(interface_id: int, data: bytes = bytes(20)) -> bytes:
+    return block(6, pack("<IIIII", interface_id, 0, 0, len(data), len(data)) + data)
 
 
 def an_interface_for_each_packet(size: int) -> bytes:
@@ -37,8 +41,30 @@ def damaged_blocks(size: int) -> bytes:
     return section() + interface() + (packet(0) * 200 + broken) * (size // 100)
 
 
+def a_long_chain_of_ipv6_extensions(size: int) -> bytes:
+    chain, last = (ip(SIX, extensions=bytes(8 * count), protocol=0) for count in (size // 8, 1))
+    return section() + interface(RAW) + packet(0, chain) + packet(0, last) * size
+
+
+def fragments_that_never_fit(size: int) -> bytes:
+    """As many bytes as the packet has, one piece missing and one behind the last one."""
+    end = size // 8
+    pieces = [ip(ONE, bytes(8), fragment=MORE_FRAGMENTS | place) for place in (*range(end - 2), end)]
+    given = [*pieces, ip(ONE, bytes(8), fragment=end - 1), *pieces[:1] * size]
+    return section() + interface(RAW) + b"".join(packet(0, each) for each in given)
+
+
 @soak
-@pytest.mark.parametrize("make", [an_interface_for_each_packet, a_link_type_for_each_packet, damaged_blocks])
+@pytest.mark.parametrize(
+    "make",
+    [
+        an_interface_for_each_packet,
+        a_link_type_for_each_packet,
+        damaged_blocks,
+        a_long_chain_of_ipv6_extensions,
+        fragments_that_never_fit,
+    ],
+)
 def test_time_to_read_a_file_grows_with_its_size(tmp_path: Path, make: Callable[[int], bytes]) -> None:
     def read(size: int) -> float:
         path, events = written(tmp_path / f"{size}.pcapng", make(size)), list[FileEvent]()
