@@ -84,10 +84,10 @@ def _whole(chunks: _Chunks, notes: list[str]) -> list[Snapshot]:
     """Return the snapshots that were captured as a whole."""
     found = []
     for snapshot_id, parts in chunks.items():
-        data = b""
+        data = bytearray()
         while (part := parts.get(len(data))) is not None:
             data += part
-        snapshot = Snapshot(snapshot_id, data)
+        snapshot = Snapshot(snapshot_id, bytes(data))
         if is_whole(snapshot, "a captured snapshot", notes):
             found.append(snapshot)
     return found

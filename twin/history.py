@@ -191,18 +191,22 @@ def longest(
 
     Of several that lead equally far it is the oldest, for the longest history; None is the beginning of the log.
     """
-    candidates: list[Snapshot | None] = [None, *sorted(snapshots, key=lambda each: each.id)]
-    best: tuple[Snapshot | None, list[StoredBatch]] = None, []
-    best_end = 0
-    for snapshot in candidates:
-        end = snapshot.id.end_offset if snapshot is not None else 0
-        found = []
-        while (batch := batches.get(end)) is not None:
-            found.append(batch)
-            end = batch.header.last_offset + 1
-        if end > best_end or (best_end == 0 and best[0] is None and not best[1]):
-            best, best_end = (snapshot, found), end
-    return best
+    ends: dict[int, int] = {}
+    for offset in sorted(batches, reverse=True):
+        end = batches[offset].header.last_offset + 1
+        ends[offset] = ends.get(end, end)
+    best: Snapshot | None = None
+    at = best_end = 0
+    for each in (None, *sorted(snapshots, key=lambda each: each.id)):
+        start = each.id.end_offset if each is not None else 0
+        end = ends.get(start, start)
+        if end > best_end or (best is None and end == best_end == 0):
+            best, at, best_end = each, start, end
+    found = []
+    while (batch := batches.get(at)) is not None:
+        found.append(batch)
+        at = batch.header.last_offset + 1
+    return best, found
 
 
 def time_text(timestamp_ms: int) -> str:

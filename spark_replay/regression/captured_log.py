@@ -44,8 +44,8 @@ class CapturedLog:
 
     def __init__(self) -> None:
         # Captured ids and live ids so far by name, in the order of creation, since a name may be reused.
-        self._ids: dict[str, list[bytes]] = {}
-        self._live_ids: dict[str, list[bytes]] = {}
+        self._ids: dict[str, dict[bytes, None]] = {}
+        self._live_ids: dict[str, dict[bytes, None]] = {}
         self._replicas: dict[bytes, dict[int, list[int]]] = {}
 
     @property
@@ -57,7 +57,7 @@ class CapturedLog:
         """Add a captured Fetch response."""
         for record in _records(response):
             if isinstance(record, TopicRecord):
-                _add(self._ids.setdefault(record.name, []), record.topic_id)
+                self._ids.setdefault(record.name, {})[record.topic_id] = None
             else:
                 # The first record is the creation; brokers that fetch later get it again.
                 self._replicas.setdefault(record.topic_id, {}).setdefault(record.partition_id, record.replicas)
@@ -66,17 +66,20 @@ class CapturedLog:
         """Pair the topic ids found in a live Fetch response."""
         for record in _records(response):
             if isinstance(record, TopicRecord):
-                _add(self._live_ids.setdefault(record.name, []), record.topic_id)
+                self._live_ids.setdefault(record.name, {})[record.topic_id] = None
                 for pair in zip(self._ids.get(record.name, ()), self._live_ids[record.name], strict=False):
                     renaming.learn(TOPIC_ID, *map(uuids.text_of, pair))
 
     def put_replicas(self, request: CreateTopicsRequest, response: CreateTopicsResponse) -> None:
         """Set the replica assignments of a CreateTopics request, in place, to those in `response`."""
+        asked = defaultdict(list)
+        for topic in request.topics:
+            asked[topic.name].append(topic)
         for answer in response.topics:
-            ids = [answer.topic_id] if any(answer.topic_id) else self._ids.get(answer.name, [])
-            replicas = self._replicas.get(ids[0]) if ids and answer.error_code == 0 else None
-            for topic in request.topics:
-                if replicas and topic.name == answer.name and not topic.assignments:
+            first = answer.topic_id if any(answer.topic_id) else next(iter(self._ids.get(answer.name, ())), b"")
+            replicas = self._replicas.get(first, {}) if answer.error_code == 0 else {}
+            for topic in asked.get(answer.name, ()) if replicas else ():
+                if not topic.assignments:
                     topic.assignments = [
                         CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
                         for index, brokers in sorted(replicas.items())
@@ -99,11 +102,6 @@ def _records(response: FetchResponse) -> Iterator[TopicRecord | PartitionRecord]
                         yield record
         except WireError:
             continue
-
-
-def _add(ids: list[bytes], topic_id: bytes) -> None:
-    if topic_id not in ids:
-        ids.append(topic_id)
 
 
 REGISTRATION_RECORDS_MAX = 100
