@@ -33,10 +33,12 @@ from typing import Annotated, NamedTuple, NoReturn, get_args, get_origin
 from mockraft.cli.exit_codes import ExitCode
 from mockraft.kafka_api.options import REQUIRED, Milliseconds, Option, OptionError, options_of, typed
 from mockraft.wire.names import did_you_mean, similar_names
+from mockraft.wire.printable import printable_line
 
 WIDTH_MAX = 120
 NAMES_WIDTH_MAX = 34
 """Longer names of an option have their explanation on the next line."""
+_ERROR_MAX = 2_000
 _METAVARS: Mapping[object, str] = {int: "INTEGER", float: "NUMBER", str: "TEXT", Path: "PATH", Milliseconds: "TIME"}
 _NUMBER = re.compile(r"-\d+(\.\d+)?")
 _BOOLEANS = {**dict.fromkeys(("true", "1", "yes", "on"), True), **dict.fromkeys(("false", "0", "no", "off"), False)}
@@ -265,7 +267,8 @@ def _named(path: str, options: Sequence[Option]) -> Iterator[None]:
     except OptionError as error:
         variable = next((variable_of(each) for each in options if error.flag in each.flags), None)
         flag = f"{error.flag} (env var: '{variable}')" if variable else error.flag
-        print(f"{path}: {flag}: {error}" if flag else f"{path}: {error}", file=sys.stderr)
+        about = printable_line(f"{flag}: {error}" if flag else str(error), _ERROR_MAX)
+        print(f"{path}: {about}", file=sys.stderr)
         raise SystemExit(ExitCode.USAGE) from None
 
 

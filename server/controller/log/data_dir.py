@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from mockraft.server.controller.quorum.voter_set import NO_DIRECTORY_ID, PARTITI
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.directory_ids import draw_uuid
+from mockraft.wire.printable import printable_line
 from mockraft.wire.topic_names import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
 
 _META_VERSIONS = ("0", "1")
+_INTEGER = re.compile(r"-?[0-9]{1,10}")
 PARTITION_DIR = f"{CLUSTER_METADATA}-{PARTITION}"
 
 
@@ -194,9 +197,9 @@ def cluster_id_of(path: Path) -> str | None:
 
 def _int32(state: Mapping[str, str | int], key: str) -> int:
     """Return an integer of quorum-state. ValueError if it is no int32."""
-    number = int(state[key])
-    if not -(2**31) <= number < 2**31:
-        raise ValueError(f"{key} {number} is not a 32-bit integer")
+    text = str(state[key])
+    if not _INTEGER.fullmatch(text) or not -(2**31) <= (number := int(text)) < 2**31:
+        raise ValueError(f"{key} {printable_line(text, 20)} is not a 32-bit integer")
     return number
 
 
@@ -213,8 +216,13 @@ def _check_same(path: Path, key: str, found: str | None, expected: str) -> None:
 
 
 def read_meta_properties(path: Path) -> dict[str, str]:
-    """Return the keys and values of meta.properties. OSError; DataDirError if it is no Java properties file."""
+    """Return the keys and values of meta.properties. OSError; DataDirError if they cannot be those of a node."""
     try:
-        return java_properties.read(read_file(path))
+        found = java_properties.read(read_file(path))
+        if "node.id" in found:
+            _int32(found, "node.id")
     except ValueError as error:
         raise DataDirError(f"{path}: {error}") from error
+    if "directory.id" in found:
+        _uuid(path, found["directory.id"])
+    return found

@@ -224,9 +224,18 @@ def test_a_file_of_another_format_or_topic_is_named(tmp_path: Path, name: str, o
         pass
 
 
-def test_a_damaged_directory_id_is_named(tmp_path: Path) -> None:
-    (tmp_path / "meta.properties").write_text(f"cluster.id={CLUSTER_ID}\nnode.id=3000\ndirectory.id=xyz\nversion=1\n")
-    with pytest.raises(DataDirError, match=r"directory\.id 'xyz' is not a uuid"), opened(tmp_path):
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("node.id=3000\ndirectory.id=xyz", r"directory\.id 'xyz' is not a uuid"),
+        ("node.id=abc", r"node\.id abc is not a 32-bit integer"),
+        ("node.id=2147483648", r"node\.id 2147483648 is not a 32-bit integer"),
+        (f"node.id={'9' * 5000}", r"node\.id 9{20}… \(5,000 characters\) is not a 32-bit integer"),
+    ],
+)
+def test_a_damaged_id_is_named(tmp_path: Path, given: str, reason: str) -> None:
+    (tmp_path / "meta.properties").write_text(f"cluster.id={CLUSTER_ID}\n{given}\nversion=1\n")
+    with pytest.raises(DataDirError, match=rf"meta\.properties: {reason}"), opened(tmp_path):
         pass
 
 
