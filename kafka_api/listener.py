@@ -200,10 +200,9 @@ class Listener(Generic[ApiT, ContextT]):
             self._close(connection, "tls", refused, now_ms, effects)
         return effects
 
-    def client_share(self, connection: Connection, frame: bytes) -> Hashable:
-        """Return what all connections of the same client have in common, for their turns."""
-        client = connection.client
-        return client.principal, client.address.rpartition(":")[0]
+    def node_of(self, api_key: int, frame: bytes) -> Hashable:
+        """Return the node of the cluster that sends a frame which others depend on, if it has turns of its own."""
+        return None
 
     def step(self, connection_id: int, data: bytes, now_ms: int, is_late: bool = False) -> Effects:
         """Process bytes received on a connection; if `is_late` its requests wait for its turn."""
@@ -333,9 +332,15 @@ class Listener(Generic[ApiT, ContextT]):
         connection.awaits_sent = True
         frame = connection.waiting[0]
         api_key = _api_key(frame)
-        # What was never measured is taken for dear, and APIs that are not served for one.
-        is_dear = len(frame) > BURST_BYTES_MAX or api_key not in self._costs_us or api_key in self._dear
-        share = Share(is_dear, api_key if api_key in self.apis else None, self.client_share(connection, frame))
+        is_short = len(frame) <= BURST_BYTES_MAX
+        if is_short and (node := self.node_of(api_key, frame)) is not None:
+            share = Share(False, ("nodes", api_key), node)
+        else:
+            # What was never measured is taken for dear, and APIs that are not served for one.
+            is_dear = not is_short or api_key not in self._costs_us or api_key in self._dear
+            client = connection.client
+            client_share = client.principal, client.address.rpartition(":")[0]
+            share = Share(is_dear, api_key if api_key in self.apis else None, client_share)
         effects.append(AwaitSent(connection.connection_id, share))
 
     def _is_tls(self, frame_bytes: int) -> bool:
@@ -504,9 +509,10 @@ class Listener(Generic[ApiT, ContextT]):
         return self.journal.add_exchange(exchange)
 
     def _keep_cost(self, request: PendingRequest[ApiT, ContextT], took_us: int) -> None:
-        """Keep what an answer of an API takes, unless it waited for something."""
-        api_key = request.ctx.header.api_key
-        if request.parked is not None or api_key not in self.apis:
+        """Keep what an answer of an API takes, unless it waited for something or is that of a long request."""
+        header = request.ctx.header
+        api_key = header.api_key
+        if request.parked is not None or api_key not in self.apis or len(header.frame) > BURST_BYTES_MAX:
             return
         known_us = self._costs_us.get(api_key, took_us)
         self._costs_us[api_key] = cost_us = known_us + _LATELY * (took_us - known_us)

@@ -1,9 +1,10 @@
 """The turns of connections whose requests wait, shared by all listeners of an event loop.
 
 What sockets have sent is answered in the iteration of the event loop that reads it, for 5 ms. Whatever comes
-later, is long or belongs to an API whose answers took long lately waits here. Iterations alternate: in one short
-requests have some milliseconds, in the next one a single dear request is answered, and nothing else. uvloop writes at
-the end of an iteration; so an answer waits for no dear request that came after it, and a heartbeat for one at most.
+later, is long or belongs to an API whose answers took long lately waits here. In some iterations short requests have
+some milliseconds, in the next one a single dear request is answered, and nothing else. uvloop writes at the end of an
+iteration; so an answer waits for no dear request that came after it, and a heartbeat for one at most. What a fetch of
+a follower in this process takes, several iterations, meets one or two.
 
 Within both kinds an API has a turn when its answers have taken the least time so far, then each of its clients in
 turn, then each connection of that client. So nobody gains by more APIs, clients or connections than others have, but
@@ -31,6 +32,8 @@ UNREAD_BYTES_MAX: Final = 256 << 20
 """Bytes that clients whose sockets are full may leave unread together; the one with most of them is closed."""
 _SHORT_NS: Final = 5_000_000
 """Time for turns of short requests in an iteration."""
+_SHORTS: Final = 3
+"""Iterations with short requests from one dear request to the next."""
 
 
 class Waiting(Protocol):
@@ -141,6 +144,8 @@ class Turns:
         self._unread_bytes = 0
         self._is_dears = False
         """True if this iteration is for a dear request."""
+        self._shorts = 0
+        """Iterations with short requests since the last one."""
 
     def begin(self) -> None:
         """Count the time of this iteration, in which the first bytes were read."""
@@ -192,13 +197,14 @@ class Turns:
         self._will_take = False
         try:
             if self._is_dears:
-                self._is_dears = False
+                self._is_dears, self._shorts = False, 0
                 self._dear.take(self._now_ns)
             else:
                 left_ns = _SHORT_NS
                 while self._short and left_ns > 0:
                     left_ns -= self._short.take(self._now_ns)
-                self._is_dears = bool(self._dear)
+                self._shorts += 1
+                self._is_dears = bool(self._dear) and self._shorts >= _SHORTS
         finally:
             if self._short or self._dear:
                 self._schedule()

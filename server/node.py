@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.authentication.listener_logins import logins_of
-from mockraft.kafka_api.connections import Connection, PendingRequest, Result
+from mockraft.kafka_api.connections import PendingRequest, Result, sender_by_client_id
 from mockraft.kafka_api.effects import Effect
 from mockraft.kafka_api.journal import Failure, Journal
 from mockraft.kafka_api.listener import Listener, Parts
@@ -49,6 +49,16 @@ REGISTRATION_ID: Final = -1
 BROKERS_NAMED_MAX: Final = 3
 """Brokers whose addresses a misdirected client's refusal names."""
 
+_BETWEEN_NODES: Final = {
+    api_keys.API_VERSIONS,
+    api_keys.BEGIN_QUORUM_EPOCH,
+    api_keys.BROKER_HEARTBEAT,
+    api_keys.END_QUORUM_EPOCH,
+    api_keys.FETCH,
+    api_keys.FETCH_SNAPSHOT,
+    api_keys.VOTE,
+}
+"""APIs without which a node loses its session or its leader."""
 _SENDER: Final = struct.Struct(">iq")
 """Broker id and epoch, with which each BrokerHeartbeat begins."""
 _BACKOFF_MS = 100
@@ -175,15 +185,20 @@ class Node(Listener[AnyApi, RequestContext]):
         """Return the context of a request."""
         return RequestContext(header, client, now_ms, self.apis)
 
-    def client_share(self, connection: Connection, frame: bytes) -> Hashable:
-        """Return the client of a frame; a broker that sends a heartbeat with its epoch is one of its own."""
-        if int.from_bytes(frame[:2], "big") == api_keys.BROKER_HEARTBEAT:
-            with suppress(WireError, struct.error):
-                named = _SENDER.unpack_from(frame, parse_request(frame, self.messages).body_offset)
-                broker = self.controller.image.cluster.brokers.get(named[0])
-                if broker is not None and broker.broker_epoch == named[1]:
-                    return named
-        return super().client_share(connection, frame)
+    def node_of(self, api_key: int, frame: bytes) -> Hashable:
+        """Return the broker whose heartbeat has its epoch, or the voter or broker that names itself as Kafka's do."""
+        if api_key not in _BETWEEN_NODES:
+            return None
+        brokers = self.controller.image.cluster.brokers
+        with suppress(WireError, struct.error):
+            header = parse_request(frame, self.messages)
+            if api_key == api_keys.BROKER_HEARTBEAT:
+                named = _SENDER.unpack_from(frame, header.body_offset)
+                broker = brokers.get(named[0])
+                return named if broker is not None and broker.broker_epoch == named[1] else None
+            sender = sender_by_client_id(header.client_id)
+            return sender if sender in self.controller.raft.voters.nodes or sender in brokers else None
+        return None
 
     def _topic_name(self, topic_id: bytes) -> str | None:
         if topic_id == CLUSTER_METADATA_ID:

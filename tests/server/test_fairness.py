@@ -51,6 +51,7 @@ from mockraft.wire.messages.describe_configs_response import (
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from mockraft.wire.messages.vote_request import VoteRequest
 
 from tools.blocking_connection import BlockingConnection
 from tools.hostile.smallest_elements import Filling, fillings
@@ -211,10 +212,11 @@ def test_apis_clients_and_connections_take_turns() -> None:
     turns.add(loop.waiting("c1", 100), Share(True, "groups", "c"))
     for number in range(7):
         turns.add(loop.waiting(f"s{number}", 1), Share(False, "versions", "a"))
-    # Short requests while there is time, then one dear, of the API that had least time, of each client in turn.
-    assert [loop.iterate() for _ in range(5)] == [["s0", "s1", "s2", "s3", "s4"], ["a1"], ["s5", "s6"], ["c1"], []]
+    # Short requests while there is time, thrice, then one dear, of the API that had least time, of each client in turn.
+    assert [loop.iterate() for _ in range(4)] == [["s0", "s1", "s2", "s3", "s4"], ["s5", "s6"], [], ["a1"]]
+    assert [loop.iterate() for _ in range(4)] == [[], [], [], ["c1"]]
     turns.add(loop.waiting("beat", 1), Share(False, "heartbeats", "a"))
-    assert [loop.iterate() for _ in range(6)] == [["b1"], ["beat"], ["a2"], [], ["a3"], []]
+    assert [loop.iterate() for _ in range(12)] == [["beat"], [], [], ["b1"], [], [], [], ["a2"], [], [], [], ["a3"]]
     assert loop.timers == []
 
 
@@ -229,7 +231,7 @@ def test_what_is_read_late_or_beside_a_dear_request_waits() -> None:
     assert turns.is_late
     turns.end()
     turns.add(loop.waiting("dear", 300), NEW)
-    loop.iterate()
+    assert [loop.iterate() for _ in range(3)] == [[], [], []]
     turns.begin()
     assert turns.is_late
     turns.end()
@@ -271,6 +273,8 @@ def test_an_api_is_dear_while_its_answers_take_long(make_rig: Any) -> None:
     first, second = rig.connect(), rig.connect()
     frame = rig.frame(AllocateProducerIdsRequest(), 0)
     took_us[0] = 10 * DEAR_US
+    rig.send(rig.connect(), rig.frame(AllocateProducerIdsRequest(), 0, "x" * BURST_BYTES_MAX))
+    assert not rig.node._dear, "long requests are dear anyhow, and short ones of their API are not for that"
     rig.send(first, frame * 2)
     assert len(rig.sends(first)) == 1, "the time of its answers ends a burst"
     took_us[0] = 1
@@ -309,14 +313,23 @@ def test_parked_requests_are_retried_in_slices(make_rig: Any) -> None:
 def test_the_share_of_a_late_request_is_its_api_and_client(rig: Any) -> None:
     connection = rig.connect()
     rig.controller.image.cluster.brokers[1] = SimpleNamespace(broker_epoch=7)
-    for broker_epoch, client in ((7, (1, 7)), (8, ("User:ANONYMOUS", "127.0.0.1"))):
-        frame = rig.frame(BrokerHeartbeatRequest(broker_id=1, broker_epoch=broker_epoch), 1)
+    anyone = ("User:ANONYMOUS", "127.0.0.1")
+    for message, client_id, share in (
+        (BrokerHeartbeatRequest(broker_id=1, broker_epoch=7), "a", Share(False, ("nodes", 63), (1, 7))),
+        (BrokerHeartbeatRequest(broker_id=1, broker_epoch=8), "1", Share(True, 63, anyone)),
+        (VoteRequest(), "raft-client-3000", Share(False, ("nodes", 52), 3000)),
+        (VoteRequest(), "raft-client-2", Share(True, 52, anyone)),
+        (ApiVersionsRequest(), "1", Share(False, ("nodes", 18), 1)),
+        (DescribeConfigsRequest(), "raft-client-3000", Share(True, 32, anyone)),
+        (ApiVersionsRequest(client_software_name="x" * BURST_BYTES_MAX), "1", Share(True, 18, anyone)),
+    ):
+        frame = write_request(message, message.max_version, 1, client_id)
         waits, _ = rig.node.step(connection, frame, rig.now_ms, True)
-        assert waits.share == Share(True, api_keys.BROKER_HEARTBEAT, client)
+        assert waits.share == share
         assert rig.node.sent(connection, rig.now_ms)
     frame = struct.pack(">ihh", 4, 32_000, 0)
     waits, _ = rig.node.step(connection, frame, rig.now_ms, True)
-    assert waits.share == Share(True, None, client), "APIs that are not served have one share"
+    assert waits.share == Share(True, None, anyone), "APIs that are not served have one share"
 
 
 async def test_a_connection_is_queued_once_however_often_its_socket_is_full(make_controller: Any) -> None:
