@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SHUTDOWN_TIMEOUT_MS = 300_000
 
-REPLICAS_AT_ONCE = 32
+REPLICAS_AT_ONCE = 8
 """The number of replicas that are placed, or applied, before requests and heartbeats have their turn."""
 
 _log = logging.getLogger(__name__)

@@ -1,7 +1,6 @@
 """DescribeConfigs responses from described configs, the same on controllers and brokers."""
 
 from collections.abc import Iterable
-from copy import copy
 from typing import Final
 
 from mockraft.kafka_configs.config_values import ConfigSource
@@ -37,8 +36,12 @@ class _SharedConfigs(DescribeConfigsResponse):
         encoded: dict[int, bytes] = {}
         parts = [self.throttle_time_ms.to_bytes(4, "big", signed=True), count]
         for each in self.results:
-            alone = copy(each)
-            alone.configs = []
+            alone = DescribeConfigsResult(
+                error_code=each.error_code,
+                error_message=each.error_message,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
             one = DescribeConfigsResponse(results=[alone]).write(version)
             head = one[4 + len(no_configs) : len(one) - len(no_configs) - 2 * len(tags)]
             configs = encoded.get(id(each.configs)) if each.configs else no_configs

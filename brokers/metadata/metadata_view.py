@@ -107,11 +107,6 @@ class MetadataView(FinalizedLevels):
         changed, self.changed = self.changed, set()
         return changed
 
-    def take_touched(self) -> set[tuple[bytes, int]]:
-        """Return the replicas with any change since the last call, leader and ISR included; see `touched`."""
-        touched, self.touched = self.touched or set(), set()
-        return touched
-
     def apply(self, at: RecordAt) -> None:
         """Apply one committed record."""
         for each in self._transactions.passed(at):

@@ -180,16 +180,14 @@ class Replicas(Component):
 
     def _apply_some(self) -> None:
         """Apply changes for one time slice; replicas without a directory are applied once they have one."""
-        view, unplaced = self._core.view, self._directories.waiting
-        touched = view.take_touched()
-        later = touched & unplaced.keys()
-        touched -= later
-        for key in list(islice(touched, log_directories.REPLICAS_AT_ONCE)):
+        touched, unplaced = self._core.view.touched or set(), self._directories.waiting
+        at_once = log_directories.REPLICAS_AT_ONCE
+        ready = list(islice((key for key in touched if key not in unplaced), at_once + 1))
+        for key in ready[:at_once]:
             touched.discard(key)
             self.apply(key)
-        if touched:
+        if len(ready) > at_once:
             self._core.kernel.after("replicas", 0, self._apply_some)
-        view.touched = touched | later
 
     def apply(self, key: ReplicaKey) -> None:
         """Bring the replica in line with the metadata; also called after its directory has changed."""

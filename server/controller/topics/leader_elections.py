@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from mockraft.server.controller.image import TopicPartition
+from mockraft.server.controller.image import Topic, TopicPartition
 from mockraft.server.controller.image.topics import NO_LEADER
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.server.controller.topics.elections import ElectionType
@@ -79,10 +79,15 @@ def elect_leaders(
     records: list[RecordAt] = []
     results: Elections = []
     for name, partition_ids in places:
+        topic = controller.image.topics.by_name.get(name)
+        if topic is None:
+            unknown = ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+            results.append((name, [(partition_id, unknown) for partition_id in partition_ids]))
+            continue
         elected: list[tuple[int, ApiError | None]] = []
         for partition_id in partition_ids:
             try:
-                records.append(_elect_if_needed(controller, election, name, partition_id))
+                records.append(_elect_if_needed(controller, election, topic, partition_id))
                 elected.append((partition_id, None))
             except ApiError as refusal:
                 if not wants_all or refusal.error_code != error_codes.ELECTION_NOT_NEEDED:
@@ -92,13 +97,12 @@ def elect_leaders(
     return ControllerResult(records, results, f"{election.value} leaders elected", atomic=False)
 
 
-def _elect_if_needed(controller: ControllerContext, election: ElectionType, name: str, partition_id: int) -> RecordAt:
-    topic = controller.image.topics.by_name.get(name)
-    if topic is None:
-        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+def _elect_if_needed(
+    controller: ControllerContext, election: ElectionType, topic: Topic, partition_id: int
+) -> RecordAt:
     partition = topic.partitions.get(partition_id)
     if partition is None:
-        message = f"No such partition as {name}-{partition_id}"
+        message = f"No such partition as {topic.name}-{partition_id}"
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, message)
     is_preferred = election is ElectionType.PREFERRED
     if partition.has_preferred_leader if is_preferred else partition.leader != NO_LEADER:
