@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
@@ -146,7 +147,8 @@ def answer_problems(app: FastAPI) -> None:
         headers = dict(error.headers) if error.headers else None
         detail = str(error.detail)
         if error.status_code == HTTPStatus.NOT_FOUND and not isinstance(error, ProblemError):
-            detail = f"there is no {request.url.path}; {did_you_mean(request.url.path, app.openapi()['paths'])}"
+            paths = (await asyncio.to_thread(app.openapi))["paths"]
+            detail = f"there is no {request.url.path}; {did_you_mean(request.url.path, paths)}"
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and headers and "Allow" in headers:
             detail += f": {request.url.path} has {headers['Allow']}"
         return problem_response(error.status_code, detail, getattr(error, "errors", ()), headers)
