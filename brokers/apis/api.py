@@ -11,6 +11,7 @@ from mockraft.kafka_api.api import ConnectionClosedError as ConnectionClosedErro
 from mockraft.kafka_api.api import Parked as Parked
 from mockraft.kafka_api.authorization.acl_types import CLUSTER_NAME, DENIED, AclOperation, ResourceType
 from mockraft.kafka_api.authorization.authorizer import host_text
+from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
 
@@ -43,6 +44,11 @@ NO_RESPONSE: Final = b""
 def parked(deadline_ms: int, retry: Callable[[int, bool], T | Parked[T] | None]) -> Parked[T]:
     """Return a wait that may end in another one, as a listener allows."""
     return Parked(deadline_ms, cast("Callable[[int, bool], T | None]", retry))
+
+
+def invalid(message: str) -> ApiError:
+    """Return the refusal of a request that is not as it must be."""
+    return ApiError(error_codes.INVALID_REQUEST, message)
 
 
 class Need(NamedTuple):

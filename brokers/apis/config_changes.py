@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from mockraft.brokers.apis.api import ApiError, RequestContext
+from mockraft.brokers.apis.api import ApiError, RequestContext, invalid
 from mockraft.brokers.config import static_configs
 from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS, CordoningError, cordoned_paths
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
@@ -27,11 +27,6 @@ from mockraft.wire.messages import incremental_alter_configs_request as incremen
 Key: TypeAlias = tuple[int, str]
 """Resource type and name."""
 Resource: TypeAlias = legacy.AlterConfigsResource | incremental.AlterConfigsResource
-
-
-def invalid(message: str) -> ApiError:
-    """Return an INVALID_REQUEST error, the code of Kafka's brokers for an invalid change."""
-    return ApiError(error_codes.INVALID_REQUEST, message)
 
 
 def refused_twice(resources: Iterable[Resource]) -> dict[Key, ApiError]:
@@ -50,14 +45,15 @@ def check(resource: Resource, ctx: RequestContext, *, validate_only: bool) -> No
         raise invalid(f"Null value not supported for : {', '.join(nulls)}")
     kind = resource.resource_type
     if kind == BROKER:
-        if resource.resource_name:
-            _check_this_broker(resource.resource_name, ctx)
+        name, broker_id = resource.resource_name, ctx.broker.config.broker_id
+        if name and _named_id(name) != broker_id:
+            raise invalid(f"Unexpected broker id, expected {broker_id}, but received {name}")
         values = (
             _changed(resource, ctx)
             if isinstance(resource, incremental.AlterConfigsResource)
             else {c.name: c.value or "" for c in resource.configs}
         )
-        _check_broker_values(values, ctx, per_broker=bool(resource.resource_name))
+        _check_broker_values(values, ctx, per_broker=bool(name))
     elif kind == BROKER_LOGGER and isinstance(resource, incremental.AlterConfigsResource):
         _alter_loggers(resource, ctx, validate_only=validate_only)
     elif kind not in (TOPIC, CLIENT_METRICS, GROUP):
@@ -73,11 +69,6 @@ def _named_id(name: str) -> int:
     if named_id is None:
         raise invalid(f"Node id must be an integer, but it is: {name}")
     return named_id
-
-
-def _check_this_broker(name: str, ctx: RequestContext) -> None:
-    if _named_id(name) != ctx.broker.config.broker_id:
-        raise invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id}, but received {name}")
 
 
 def _alter_loggers(resource: incremental.AlterConfigsResource, ctx: RequestContext, *, validate_only: bool) -> None:

@@ -8,10 +8,11 @@ in `brokers.coordinators.consumer_protocol`.
 from __future__ import annotations
 
 import functools
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from mockraft.brokers.apis import operations
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext, invalid
 from mockraft.brokers.apis.metadata import may_describe
 from mockraft.brokers.apis.offsets import find_group
 from mockraft.brokers.coordinators.assignors import Assignment
@@ -26,7 +27,6 @@ from mockraft.brokers.coordinators.consumer_protocol import (
 )
 from mockraft.brokers.coordinators.group_snapshot import GroupMember
 from mockraft.brokers.coordinators.reconciliation import Owned
-from mockraft.kafka_api.api import error_with_message
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.releases import Behaviour
@@ -41,6 +41,7 @@ from mockraft.wire.messages.consumer_group_heartbeat_response import ConsumerGro
 MEMBER_ID_FROM = 1
 """The first version of the heartbeat whose members draw their ids themselves."""
 OF_CLASSIC, OF_CONSUMER = 0, 1
+T = TypeVar("T")
 
 
 def heartbeat(
@@ -52,6 +53,9 @@ def heartbeat(
     if not all(may_describe(ctx, name) for name in request.subscribed_topic_names or ()):
         raise ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED)
     _check(request, ctx)
+    owned = None
+    if request.topic_partitions is not None:
+        owned = {each.topic_id: frozenset(each.partitions) for each in request.topic_partitions}
     beat = MemberHeartbeat(
         request.member_id,
         request.member_epoch,
@@ -61,13 +65,14 @@ def heartbeat(
         None if request.subscribed_topic_names is None else frozenset(request.subscribed_topic_names),
         request.subscribed_topic_regex,
         request.server_assignor,
-        None if request.topic_partitions is None else _assignment(request),
+        owned,
         ctx.client_id,
         f"/{ctx.client_address}",
         functools.partial(may_describe, ctx),
     )
     followed, waiting = ctx.broker.groups.heartbeat(request.group_id, beat)
-    return waiting.answer(lambda _: _answer(followed))
+    kinds = (ConsumerGroupHeartbeatResponse, answered_as.Assignment, answered_as.TopicPartitions)
+    return waiting.answer(lambda _: heartbeat_answer(followed, *kinds))
 
 
 def describe(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> ConsumerGroupDescribeResponse:
@@ -121,24 +126,17 @@ def check_names(*names: tuple[str, str | None]) -> None:
             raise invalid(f"{field} can't be empty.")
 
 
-def invalid(message: str) -> ApiError:
-    """Return the refusal of a request that no group takes."""
-    return ApiError(error_codes.INVALID_REQUEST, message)
-
-
-def _assignment(request: ConsumerGroupHeartbeatRequest) -> Assignment:
-    return {each.topic_id: frozenset(each.partitions) for each in request.topic_partitions or ()}
-
-
-def _answer(followed: Followed) -> ConsumerGroupHeartbeatResponse:
+def heartbeat_answer(
+    followed: Followed, response: Callable[..., T], assigned: Callable[..., object], topic: Callable[..., object]
+) -> T:
+    """Return the response to the heartbeat of a member, of these classes."""
     assignment = None
     if followed.assigned is not None:
         partitions = [
-            answered_as.TopicPartitions(topic_id=topic_id, partitions=sorted(epochs))
-            for topic_id, epochs in followed.assigned.items()
+            topic(topic_id=topic_id, partitions=sorted(indexes)) for topic_id, indexes in followed.assigned.items()
         ]
-        assignment = answered_as.Assignment(topic_partitions=partitions)
-    return ConsumerGroupHeartbeatResponse(
+        assignment = assigned(topic_partitions=partitions)
+    return response(
         member_id=followed.member_id,
         member_epoch=followed.epoch,
         heartbeat_interval_ms=followed.heartbeat_interval_ms,
@@ -221,11 +219,6 @@ _describe_error = error_for_each(ConsumerGroupDescribeResponse, Items("group_ids
 
 
 APIS: Final[tuple[AnyApi, ...]] = (
-    Api(
-        ConsumerGroupHeartbeatRequest,
-        ConsumerGroupHeartbeatResponse,
-        heartbeat,
-        error_with_message(ConsumerGroupHeartbeatResponse),
-    ),
+    Api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, heartbeat),
     Api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, describe, _describe_error),
 )

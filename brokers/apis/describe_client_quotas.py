@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockraft.brokers.apis.api import Api, ApiError, Need, RequestContext
+from mockraft.brokers.apis.api import Api, ApiError, Need, RequestContext, invalid
 from mockraft.kafka_api.authorization.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_client_quotas_request import DescribeClientQuotasRequest
@@ -55,32 +55,28 @@ def _filter(request: DescribeClientQuotasRequest) -> tuple[dict[str, str | None]
     for component in request.components:
         kind, how = component.entity_type, component.match_type
         if not kind:
-            raise _invalid("Invalid empty entity type.")
+            raise invalid("Invalid empty entity type.")
         if kind in exact or kind in specified:
-            raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
+            raise invalid(f"Entity type {kind} cannot appear more than once in the filter.")
         if kind not in (USER, CLIENT_ID, IP):
             raise ApiError(error_codes.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
         if how == EXACT and component.match is None:
-            raise _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
+            raise invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
         if how in _MATCH_NAMES and component.match is not None:
-            raise _invalid(f"Request specified {_MATCH_NAMES[how]}, but also specified a match string.")
+            raise invalid(f"Request specified {_MATCH_NAMES[how]}, but also specified a match string.")
         if how in (EXACT, DEFAULT):
             exact[kind] = component.match
         elif how == SPECIFIED:
             specified.add(kind)
         else:
-            raise _invalid(f"Unknown match type {how}")
+            raise invalid(f"Unknown match type {how}")
     kinds = {*exact, *specified}
     if IP in kinds and kinds & {USER, CLIENT_ID}:
-        raise _invalid(
+        raise invalid(
             "Invalid entity filter component combination. IP filter component should not be used with user or "
             "clientId filter component."
         )
     return exact, specified
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(error_codes.INVALID_REQUEST, message)
 
 
 _NEEDS = (Need(AclOperation.DESCRIBE_CONFIGS),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.apis.api import Api, ApiError, RequestContext, invalid
 from mockraft.brokers.config import static_configs
 from mockraft.kafka_api.authorization.acl_types import AclOperation, resource_of_configs
 from mockraft.kafka_configs import config_responses, described_configs, loggers
@@ -52,9 +52,9 @@ def _result(
 
 def _described(resource_type: int, name: str, layers: Layers, ctx: RequestContext) -> list[DescribedConfig]:
     if resource_type == TOPIC:
-        invalid = topic_names.reason_invalid(name)
-        if invalid is not None:
-            raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
+        reason = topic_names.reason_invalid(name)
+        if reason is not None:
+            raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, reason)
         if name not in ctx.image.topics_by_name:
             raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "")
     elif resource_type == BROKER:
@@ -64,24 +64,20 @@ def _described(resource_type: int, name: str, layers: Layers, ctx: RequestContex
         return described_configs.describe_node(layers)
     elif resource_type == BROKER_LOGGER:
         if not name:
-            raise _invalid("Broker id must not be empty")
+            raise invalid("Broker id must not be empty")
         _check_broker(ctx, name, "")
         return loggers.describe()
     elif not name:
-        raise _invalid(f"{_NAMELESS[resource_type]} name must not be empty")
+        raise invalid(f"{_NAMELESS[resource_type]} name must not be empty")
     return described_configs.describe(layers, resource_type, ctx.image.config(resource_type, name))
 
 
 def _check_broker(ctx: RequestContext, name: str, or_what: str) -> None:
     named_id = parse_integer(name)
     if named_id is None:
-        raise _invalid(f"Broker id must be an integer, but it is: {name}")
+        raise invalid(f"Broker id must be an integer, but it is: {name}")
     if named_id != ctx.broker.config.broker_id:
-        raise _invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id} {or_what}but received {name}")
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(error_codes.INVALID_REQUEST, message)
+        raise invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id} {or_what}but received {name}")
 
 
 API = Api(DescribeConfigsRequest, DescribeConfigsResponse, handle, config_responses.error)

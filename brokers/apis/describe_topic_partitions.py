@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
-from mockraft.brokers.apis.metadata import ReplicaStates, may_describe
+from mockraft.brokers.apis.metadata import ReplicaStates, may_describe, unknown_error
 from mockraft.brokers.image import Topic
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes, topic_names
@@ -81,13 +81,8 @@ def _java_order(name: str) -> bytes:
 
 
 def _unknown(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
-    code = (
-        error_codes.INVALID_TOPIC_EXCEPTION
-        if topic_names.reason_invalid(name)
-        else error_codes.UNKNOWN_TOPIC_OR_PARTITION
-    )
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code,
+        error_code=unknown_error(name),
         name=name,
         is_internal=name in topic_names.INTERNAL,
         topic_authorized_operations=operations.on_topic(ctx, name),

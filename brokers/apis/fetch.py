@@ -184,12 +184,7 @@ class _Fetch:
                 topics.append(FetchableTopicResponse(topic=name, topic_id=topic_id))
             topics[-1].partitions.append(data)
         return FetchResponse(
-            session_id=NO_SESSION,
-            responses=topics,
-            node_endpoints=[
-                NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
-                for node_id, host, port, rack in leader_endpoints(ctx, leaders)
-            ],
+            session_id=NO_SESSION, responses=topics, node_endpoints=leader_endpoints(ctx, leaders, NodeEndpoint)
         )
 
     def _record(self, found: list[_Found]) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from mockraft.brokers.apis import operations, share_offsets
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Need, Parked, RequestContext
+from mockraft.brokers.apis.leaders import partition_error
 from mockraft.brokers.coordinators.consumer_groups import Group
 from mockraft.brokers.coordinators.consumer_protocol import ConsumerGroup
 from mockraft.brokers.coordinators.group_coordinator import AnyGroup
@@ -180,14 +181,8 @@ def _type(group: AnyGroup | ShareGroup) -> str:
 
 def _check_offset(ctx: RequestContext, group: AnyGroup, topic: str, index: int) -> int:
     """Return the error for an unknown partition, and for a topic that is subscribed or may not be read."""
-    if not ctx.may(AclOperation.READ, ResourceType.TOPIC, topic):
-        return error_codes.TOPIC_AUTHORIZATION_FAILED
-    known = ctx.image.topics_by_name.get(topic)
-    if known is None or index not in known.partitions:
-        return error_codes.UNKNOWN_TOPIC_OR_PARTITION
-    if group.is_subscribed_to(topic):
-        return error_codes.GROUP_SUBSCRIBED_TO_TOPIC
-    return error_codes.NONE
+    code = partition_error(ctx, AclOperation.READ, topic, index)
+    return code or (error_codes.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic) else error_codes.NONE)
 
 
 def _any(ctx: RequestContext, group_id: str) -> AnyGroup | ShareGroup:
@@ -198,13 +193,8 @@ def _any(ctx: RequestContext, group_id: str) -> AnyGroup | ShareGroup:
     return group
 
 
-def _describe_error(request: DescribeGroupsRequest, error_code: int, _message: str | None) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(
-        groups=[DescribedGroup(group_id=each, error_code=error_code) for each in request.groups]
-    )
-
-
 _DELETE_GROUP = Need(AclOperation.DELETE, ResourceType.GROUP, "group_id")
+_describe_error = error_for_each(DescribeGroupsResponse, Items("groups", "groups", ("group_id",)))
 _delete_error = error_for_each(DeleteGroupsResponse, Items("groups_names", "results", ("group_id",)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
 from mockraft.brokers.apis.api import RequestContext
@@ -16,6 +16,7 @@ from mockraft.wire.messages.list_offsets_request import ListOffsetsRequest, List
 
 NEWS_OF_LEADER: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
 """Errors whose response includes the current leader, so that the client needs no Metadata request."""
+NodeT = TypeVar("NodeT")
 TopicT = TypeVar("TopicT", DeleteRecordsTopic, ListOffsetsTopic)
 
 
@@ -41,6 +42,26 @@ def check_topic(ctx: RequestContext, operation: AclOperation, name: str) -> None
     if not ctx.may(operation, ResourceType.TOPIC, name):
         code = error_codes.TOPIC_AUTHORIZATION_FAILED
         raise LogError(code, error_codes.message(code))
+
+
+def partition_error(ctx: RequestContext, operation: AclOperation, topic: str, index: int) -> int:
+    """Return the error for a partition with whose topic the client may not do this, or that does not exist."""
+    if not ctx.may(operation, ResourceType.TOPIC, topic):
+        return error_codes.TOPIC_AUTHORIZATION_FAILED
+    known = ctx.image.topics_by_name.get(topic)
+    return error_codes.NONE if known and index in known.partitions else error_codes.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def replication_error(ctx: RequestContext, key: ReplicaKey, end_offset: int, *, expired: bool) -> int | None:
+    """Return NONE once the in-sync replicas have everything below the offset, or the error; None before."""
+    try:
+        hosted = ctx.broker.replicas.find(key)
+        done, code = hosted.state.reached(end_offset)
+        if not done:
+            _ = hosted.log
+    except LogError as refused:
+        return refused.error_code
+    return code if done else error_codes.REQUEST_TIMED_OUT if expired else None
 
 
 def each_once(topics: list[TopicT]) -> list[TopicT]:
@@ -76,12 +97,12 @@ def current_leader(ctx: RequestContext, topic_id: bytes, name: str, partition: i
     return None if found is None else (found.leader, found.leader_epoch)
 
 
-def leader_endpoints(ctx: RequestContext, broker_ids: Iterable[int]) -> list[tuple[int, str, int, str | None]]:
-    """Return (id, host, port, rack) of those of the brokers that have the listener that the client used."""
+def leader_endpoints(ctx: RequestContext, broker_ids: Iterable[int], node: Callable[..., NodeT]) -> list[NodeT]:
+    """Return the endpoints of those of the brokers that have the listener that the client used."""
     found = []
     for broker_id in sorted(broker_ids):
-        node = ctx.image.brokers.get(broker_id)
-        endpoint = None if node is None else node.endpoints.get(ctx.listener)
-        if node is not None and endpoint is not None:
-            found.append((broker_id, endpoint.host, endpoint.port, node.rack))
+        broker = ctx.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoints.get(ctx.listener)
+        if broker is not None and endpoint is not None:
+            found.append(node(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack))
     return found

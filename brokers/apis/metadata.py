@@ -100,8 +100,10 @@ def _requested(
     known = _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
     described = {topic.name for topic in known}
     missing = [name for name in names if name not in described]
-    if missing and request.allow_auto_topic_creation and _creates_topics(ctx):
-        creatable = [name for name in missing if _may_create(ctx, name)]
+    creates = ctx.broker.config.properties.get(AUTO_CREATE_TOPICS_ENABLE, "true").lower() == "true"
+    if missing and request.allow_auto_topic_creation and creates:
+        create, on_cluster = AclOperation.CREATE, ctx.may(AclOperation.CREATE, ResourceType.CLUSTER)
+        creatable = [name for name in missing if on_cluster or ctx.may(create, ResourceType.TOPIC, name)]
         denied = [_denied(name, _NO_ID) for name in missing if name not in creatable] + denied
         ctx.broker.create_topics([name for name in creatable if topic_names.reason_invalid(name) is None], ctx)
         return known + [_unknown(name, _NO_ID) for name in creatable] + denied
@@ -114,27 +116,20 @@ def may_describe(ctx: RequestContext, name: str) -> bool:
     return ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
 
 
-def _may_create(ctx: RequestContext, name: str) -> bool:
-    on_cluster = ctx.may(AclOperation.CREATE, ResourceType.CLUSTER)
-    return on_cluster or ctx.may(AclOperation.CREATE, ResourceType.TOPIC, name)
-
-
 def _denied(name: str | None, topic_id: bytes) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=error_codes.TOPIC_AUTHORIZATION_FAILED, name=name, topic_id=topic_id)
 
 
-def _creates_topics(ctx: RequestContext) -> bool:
-    return ctx.broker.config.properties.get(AUTO_CREATE_TOPICS_ENABLE, "true").lower() == "true"
-
-
 def _unknown(name: str, topic_id: bytes) -> MetadataResponseTopic:
-    code = (
-        error_codes.INVALID_TOPIC_EXCEPTION
-        if topic_names.reason_invalid(name)
-        else error_codes.UNKNOWN_TOPIC_OR_PARTITION
-    )
     internal = name in topic_names.INTERNAL
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=internal)
+    return MetadataResponseTopic(error_code=unknown_error(name), name=name, topic_id=topic_id, is_internal=internal)
+
+
+def unknown_error(name: str) -> int:
+    """Return the error for a topic that does not exist."""
+    if topic_names.reason_invalid(name):
+        return error_codes.INVALID_TOPIC_EXCEPTION
+    return error_codes.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from mockraft.brokers.apis.api import READ_GROUP, AnyApi, Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.leaders import partition_error
 from mockraft.brokers.coordinators.group_coordinator import AnyGroup
 from mockraft.brokers.coordinators.members import Commit, Offset
 from mockraft.brokers.coordinators.transaction import TopicPartition
@@ -17,7 +18,11 @@ from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import utf16_length
 from mockraft.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
-from mockraft.wire.messages.offset_commit_response import OffsetCommitResponse, OffsetCommitResponsePartition
+from mockraft.wire.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from mockraft.wire.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -33,6 +38,10 @@ from mockraft.wire.messages.offset_fetch_response import (
     OffsetFetchResponseTopics,
 )
 from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequestTopic
+from mockraft.wire.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 SEVERAL_GROUPS_FROM = 8
 GROUP_ID_NOT_FOUND_FROM = 9
@@ -45,20 +54,7 @@ NO_OFFSET = Offset(-1, -1, "")
 def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
     """Commit offsets. Unknown partitions are refused before the group is looked up."""
     response = _commit_error(request, error_codes.NONE, None)
-    offsets: dict[TopicPartition, Offset] = {}
-    known: list[OffsetCommitResponsePartition] = []
-    for topic, answers in zip(request.topics, response.topics, strict=True):
-        name = name_of(ctx, topic, TOPIC_IDS_FROM)
-        for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
-            answer.error_code = check_partition(ctx, name, partition.partition_index)
-            if answer.error_code == error_codes.NONE and name is not None:
-                known.append(answer)
-                offsets[name, partition.partition_index] = Offset(
-                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
-                )
-                if is_too_long(ctx, partition.committed_metadata):
-                    answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
-                    del offsets[name, partition.partition_index]
+    known, offsets = checked(ctx, request.topics, response.topics, TOPIC_IDS_FROM)
     if not known:
         return response
 
@@ -107,6 +103,8 @@ class _Found(NamedTuple):
 
 _Named = Sequence[tuple[str, Sequence[int]]] | None
 """The topics of a request with their partitions; None for all."""
+TopicT = TypeVar("TopicT", OffsetCommitRequestTopic, TxnOffsetCommitRequestTopic)
+AnswerT = TypeVar("AnswerT", OffsetCommitResponseTopic, TxnOffsetCommitResponseTopic)
 PartitionT = TypeVar("PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 
@@ -213,21 +211,32 @@ def _wanted(ctx: RequestContext, group_id: str, named: _Named, *, is_stable: boo
     return [(name, [found(name, index) for index in indexes]) for name, indexes in named]
 
 
-def check_partition(ctx: RequestContext, topic: str | None, index: int) -> int:
-    """Return the error for a partition that does not exist or may not be read; a topic of an unknown id has no name."""
-    if topic is None:
-        return error_codes.UNKNOWN_TOPIC_ID
-    if not ctx.may(AclOperation.READ, ResourceType.TOPIC, topic):
-        return error_codes.TOPIC_AUTHORIZATION_FAILED
-    found = ctx.image.topics_by_name.get(topic)
-    is_known = found is not None and index in found.partitions
-    return error_codes.NONE if is_known else error_codes.UNKNOWN_TOPIC_OR_PARTITION
+def checked(
+    ctx: RequestContext, topics: Sequence[TopicT], answers: Sequence[AnswerT], ids_from: int
+) -> tuple[list[OffsetCommitResponsePartition | TxnOffsetCommitResponsePartition], dict[TopicPartition, Offset]]:
+    """Return the answers for partitions that may be read, and the offsets to commit; the others get their errors.
 
-
-def is_too_long(ctx: RequestContext, metadata: str | None) -> bool:
-    """Return True for more metadata than allowed, which Kafka counts in UTF-16 units."""
-    name, default = METADATA_MAX
-    return utf16_length(metadata or "") > int(ctx.broker.config.properties.get(name, default))
+    The length of metadata is counted in UTF-16 units.
+    """
+    length_max = int(ctx.broker.config.properties.get(*METADATA_MAX))
+    known: list[OffsetCommitResponsePartition | TxnOffsetCommitResponsePartition] = []
+    offsets: dict[TopicPartition, Offset] = {}
+    for topic, answered in zip(topics, answers, strict=True):
+        name = name_of(ctx, topic, ids_from)
+        for partition, answer in zip(topic.partitions, answered.partitions, strict=True):
+            index, metadata = partition.partition_index, partition.committed_metadata or ""
+            if name is None:
+                answer.error_code = error_codes.UNKNOWN_TOPIC_ID
+                continue
+            answer.error_code = partition_error(ctx, AclOperation.READ, name, index)
+            if answer.error_code != error_codes.NONE:
+                continue
+            known.append(answer)
+            if utf16_length(metadata) > length_max:
+                answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
+            else:
+                offsets[name, index] = Offset(partition.committed_offset, partition.committed_leader_epoch, metadata)
+    return known, offsets
 
 
 def find_group(ctx: RequestContext, group_id: str) -> AnyGroup | None:

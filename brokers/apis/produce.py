@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mockraft.brokers.apis import transactional_writes
 from mockraft.brokers.apis.api import NO_RESPONSE, Api, ApiError, ConnectionClosedError, Parked, RequestContext
-from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
+from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints, replication_error
 from mockraft.brokers.apis.transactional_writes import Verified, check, topic_of
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.batch_headers import begins_transactional
@@ -159,20 +159,12 @@ def _replicas(request: ProduceRequest, ctx: RequestContext) -> Iterator[ReplicaK
 
 def _is_done(ctx: RequestContext, wait: _Wait, expired: bool) -> bool:
     """Return True once the in-sync replicas have the records, or put the error into the answer."""
-    try:
-        hosted = ctx.broker.replicas.find(wait.key)
-        done, code = hosted.state.reached(wait.end_offset)
-        if not done:
-            _ = hosted.log
-    except LogError as refused:
-        done, code = True, refused.error_code
-    if expired and not done:
-        done, code = True, error_codes.REQUEST_TIMED_OUT
-    if done and code != error_codes.NONE:
+    code = replication_error(ctx, wait.key, wait.end_offset, expired=expired)
+    if code:
         wait.answer.error_code = code
         wait.answer.base_offset = -1
         wait.answer.error_message = error_codes.message(code)
-    return done
+    return code is not None
 
 
 def _finish(request: ProduceRequest, ctx: RequestContext, response: ProduceResponse) -> ProduceResponse | bytes:
@@ -197,10 +189,7 @@ def _add_leaders(
             if found is not None:
                 answered.current_leader = LeaderIdAndEpoch(leader_id=found[0], leader_epoch=found[1])
                 leaders.add(found[0])
-    response.node_endpoints = [
-        NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
-        for node_id, host, port, rack in leader_endpoints(ctx, leaders)
-    ]
+    response.node_endpoints = leader_endpoints(ctx, leaders, NodeEndpoint)
 
 
 API = Api(ProduceRequest, ProduceResponse, handle, error, min_version=0, replicas=_replicas)

@@ -1,7 +1,8 @@
-"""APIs that a broker without a delegation token key refuses, each with its own error (KafkaApis).
+"""APIs that a broker without a delegation token key or streams groups refuses, each with its own error (KafkaApis).
 
 SASL requests are illegal on a connection that needs no login any more. Delegation tokens require an authenticated
-client, whose requests are forwarded; tokens cannot be described without the key.
+client, whose requests are forwarded; tokens cannot be described without the key. APIs of streams groups are answered at
+once as by a broker whose cluster has not enabled these groups, and the log and the journal say why.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, Parked, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.kafka_api.api import error_code_only, error_with_message
+from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Message
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -73,6 +75,19 @@ def _create_token(
 
 _CREATE = Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, _create_token, _no_token, forwarded=True)
 
+
+def _without_groups(name: str, *levels: Items) -> AnyApi:
+    """Return the API of streams groups of this name."""
+    response = messages.by_name(f"{name}Response")
+
+    def handle(_body: Message, ctx: RequestContext) -> Message:
+        ctx.remark = f"{name}: simulated brokers have no streams groups"
+        raise ApiError(error_codes.UNSUPPORTED_VERSION)
+
+    api: AnyApi = Api(messages.by_name(f"{name}Request"), response, handle, error_for_each(response, *levels))
+    return api
+
+
 APIS: Final[tuple[AnyApi, ...]] = (
     _refused("SaslHandshake", error_codes.ILLEGAL_SASL_STATE),
     _refused("SaslAuthenticate", error_codes.ILLEGAL_SASL_STATE, error_with_message, _LOG_IN_TOO_LATE),
@@ -80,4 +95,7 @@ APIS: Final[tuple[AnyApi, ...]] = (
     _refused("RenewDelegationToken", _NO_TOKENS, forwarded=True, expiry_timestamp_ms=-1),
     _refused("ExpireDelegationToken", _NO_TOKENS, forwarded=True, expiry_timestamp_ms=-1),
     _refused("DescribeDelegationToken", _NO_TOKENS),
+    _without_groups("StreamsGroupHeartbeat"),
+    _without_groups("StreamsGroupDescribe", Items("group_ids", "groups", ("group_id",))),
+    _without_groups("StreamsGroupTopologyDescriptionUpdate"),
 )

@@ -33,7 +33,6 @@ from mockraft.brokers.apis import (
     transaction_admin,
     transactions,
     txn_offset_commit,
-    unsupported_groups,
     write_txn_markers,
 )
 from mockraft.brokers.apis.api import AnyApi
@@ -51,7 +50,6 @@ ALL: tuple[AnyApi, ...] = (
     *share_offsets.APIS,
     *transaction_admin.APIS,
     *transactions.APIS,
-    *unsupported_groups.APIS,
     alter_replica_log_dirs.API,
     api_versions.API,
     describe_acls.API,

@@ -91,17 +91,14 @@ def acknowledge(request: ShareAcknowledgeRequest, ctx: RequestContext) -> ShareA
         topics.setdefault(topic_id, []).append(data)
         if (led := _leader(ctx, topic_id, index, code)) is not None:
             data.current_leader = acknowledged_as.LeaderIdAndEpoch(leader_id=led[0], leader_epoch=led[1])
-    nodes = leader_endpoints(ctx, {each.current_leader.leader_id for topic in topics.values() for each in topic})
+    leaders = {each.current_leader.leader_id for topic in topics.values() for each in topic}
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=shares.settings(group_id).lock_ms,
         responses=[
             acknowledged_as.ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
         ],
-        node_endpoints=[
-            acknowledged_as.NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
-            for node_id, host, port, rack in nodes
-        ],
+        node_endpoints=leader_endpoints(ctx, leaders, acknowledged_as.NodeEndpoint),
     )
 
 
@@ -206,10 +203,7 @@ class _ShareFetch:
                 fetched_as.ShareFetchableTopicResponse(topic_id=topic_id, partitions=parts)
                 for topic_id, parts in topics.items()
             ],
-            node_endpoints=[
-                fetched_as.NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
-                for node_id, host, port, rack in leader_endpoints(self._ctx, leaders)
-            ],
+            node_endpoints=leader_endpoints(self._ctx, leaders, fetched_as.NodeEndpoint),
         )
 
     def _acquired(self, each: _Readable, records_max: int, now_ms: int) -> fetched_as.PartitionData:

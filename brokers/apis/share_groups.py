@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from mockraft.brokers.apis import operations
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
-from mockraft.brokers.apis.consumer_protocol import check_names, check_shown, invalid, named_partitions
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext, invalid
+from mockraft.brokers.apis.consumer_protocol import check_names, check_shown, heartbeat_answer, named_partitions
 from mockraft.brokers.apis.metadata import may_describe
-from mockraft.brokers.coordinators.consumer_protocol import JOINS, LEAVES, Followed, MemberHeartbeat
+from mockraft.brokers.coordinators.consumer_protocol import JOINS, LEAVES, MemberHeartbeat
 from mockraft.brokers.coordinators.group_snapshot import GroupMember
 from mockraft.brokers.coordinators.share_groups import ShareGroup
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
@@ -55,7 +55,8 @@ def heartbeat(
         client_host=f"/{ctx.client_address}",
     )
     followed, waiting = ctx.broker.groups.share_heartbeat(request.group_id, beat)
-    return waiting.answer(lambda _: _answer(followed))
+    kinds = (ShareGroupHeartbeatResponse, answered_as.Assignment, answered_as.TopicPartitions)
+    return waiting.answer(lambda _: heartbeat_answer(followed, *kinds))
 
 
 def describe(request: ShareGroupDescribeRequest, ctx: RequestContext) -> ShareGroupDescribeResponse:
@@ -87,22 +88,6 @@ def find_share_group(ctx: RequestContext, group_id: str) -> ShareGroup:
         kind = "not found" if group is None else "is not a share group"
         raise ApiError(error_codes.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")
     return group
-
-
-def _answer(followed: Followed) -> ShareGroupHeartbeatResponse:
-    assignment = None
-    if followed.assigned is not None:
-        partitions = [
-            answered_as.TopicPartitions(topic_id=topic_id, partitions=sorted(indexes))
-            for topic_id, indexes in followed.assigned.items()
-        ]
-        assignment = answered_as.Assignment(topic_partitions=partitions)
-    return ShareGroupHeartbeatResponse(
-        member_id=followed.member_id,
-        member_epoch=followed.epoch,
-        heartbeat_interval_ms=followed.heartbeat_interval_ms,
-        assignment=assignment,
-    )
 
 
 def _described(ctx: RequestContext, group_id: str) -> DescribedGroup:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Need, Parked, RequestContext
+from mockraft.brokers.apis.leaders import partition_error
 from mockraft.brokers.apis.list_offsets import LATEST
 from mockraft.brokers.apis.metadata import may_describe
 from mockraft.brokers.apis.share_groups import check_enabled, find_share_group
@@ -21,7 +22,6 @@ from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.partition import NO_EPOCH
 from mockraft.brokers.shares.leaders import Keys
-from mockraft.kafka_api.api import error_with_message
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes, messages
@@ -83,7 +83,7 @@ def alter(
         response.responses.append(answer)
         for partition in topic.partitions:
             index = partition.partition_index
-            code = _code(ctx, topic.topic_name, index)
+            code = partition_error(ctx, AclOperation.READ, topic.topic_name, index)
             altered = altered_as.AlterShareGroupOffsetsResponsePartition(partition_index=index)
             _refuse_with(altered, code)
             answer.partitions.append(altered)
@@ -117,7 +117,7 @@ def delete(
     pending: dict[bytes, deleted_as.DeleteShareGroupOffsetsResponseTopic] = {}
     for topic in request.topics:
         known = ctx.image.topics_by_name.get(topic.topic_name)
-        code = _code(ctx, topic.topic_name)
+        code = partition_error(ctx, AclOperation.READ, topic.topic_name, 0)
         answer = deleted_as.DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name)
         answer.topic_id = bytes(16) if known is None else known.topic_id
         _refuse_with(answer, code)
@@ -250,15 +250,6 @@ def _idle_group(ctx: RequestContext, group_id: str, operation: AclOperation, *, 
     return group
 
 
-def _code(ctx: RequestContext, name: str, index: int = 0) -> int:
-    """Return the error for a partition that the client may not read, or that does not exist."""
-    if not ctx.may(AclOperation.READ, ResourceType.TOPIC, name):
-        return error_codes.TOPIC_AUTHORIZATION_FAILED
-    topic = ctx.image.topics_by_name.get(name)
-    is_known = topic is not None and index in topic.partitions
-    return error_codes.NONE if is_known else error_codes.UNKNOWN_TOPIC_OR_PARTITION
-
-
 def _errors(asked: Waiting[list[Any]], keys: Iterable[ReplicaKey], expired: bool) -> dict[ReplicaKey, int] | None:
     """Return the error of each partition, its leader's or that the leader has not answered; None before the end."""
     responses = asked.result()
@@ -358,18 +349,8 @@ _describe_error = error_for_each(DescribeShareGroupOffsetsResponse, Items("group
 
 APIS: Final[tuple[AnyApi, ...]] = (
     Api(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse, describe, _describe_error),
-    Api(
-        AlterShareGroupOffsetsRequest,
-        AlterShareGroupOffsetsResponse,
-        alter,
-        error_with_message(AlterShareGroupOffsetsResponse),
-    ),
-    Api(
-        DeleteShareGroupOffsetsRequest,
-        DeleteShareGroupOffsetsResponse,
-        delete,
-        error_with_message(DeleteShareGroupOffsetsResponse),
-    ),
+    Api(AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, alter),
+    Api(DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, delete),
     _on_state("InitializeShareGroupState", _initialize),
     _on_state("DeleteShareGroupState", _delete),
     _on_state("ReadShareGroupStateSummary", _summarize),

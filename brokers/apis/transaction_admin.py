@@ -11,7 +11,6 @@ from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
 from mockraft.brokers.apis.leaders import check_topic, topic_by_name
 from mockraft.brokers.coordinators.transaction import Transaction, TransactionState
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.kafka_api.api import error_code_only
 from mockraft.kafka_api.authorization.acl_types import AclOperation, ResourceType
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.kafka_api.linear_patterns import PatternError, compiled
@@ -154,8 +153,6 @@ _producers_error = error_for_each(
 
 APIS: Final[tuple[AnyApi, ...]] = (
     Api(DescribeTransactionsRequest, DescribeTransactionsResponse, describe, _describe_error),
-    Api(
-        ListTransactionsRequest, ListTransactionsResponse, list_transactions, error_code_only(ListTransactionsResponse)
-    ),
+    Api(ListTransactionsRequest, ListTransactionsResponse, list_transactions),
     Api(DescribeProducersRequest, DescribeProducersResponse, describe_producers, _producers_error),
 )

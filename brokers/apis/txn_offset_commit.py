@@ -9,10 +9,10 @@ import contextlib
 from typing import Final
 
 from mockraft.brokers.apis.api import READ_GROUP, WRITE_TRANSACTIONAL_ID, Api, ApiError, Parked, RequestContext, parked
-from mockraft.brokers.apis.offsets import check_partition, is_too_long, name_of
-from mockraft.brokers.coordinators.members import Commit, Offset
+from mockraft.brokers.apis.offsets import checked
+from mockraft.brokers.coordinators.members import Commit
 from mockraft.brokers.coordinators.state_log import COORDINATOR_ERRORS
-from mockraft.brokers.coordinators.transaction import Producer, TopicPartition
+from mockraft.brokers.coordinators.transaction import Producer
 from mockraft.brokers.coordinators.verification import ClientSupport
 from mockraft.brokers.coordinators.waiting import Waiting
 from mockraft.brokers.log_dirs.errors import LogError
@@ -22,7 +22,7 @@ from mockraft.kafka_api.api import NEVER_MS
 from mockraft.kafka_api.error_responses import Items, error_for_each
 from mockraft.wire import error_codes
 from mockraft.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
-from mockraft.wire.messages.txn_offset_commit_response import TxnOffsetCommitResponse, TxnOffsetCommitResponsePartition
+from mockraft.wire.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from mockraft.wire.topic_names import GROUP_METADATA
 
 TOPIC_IDS_FROM: Final = 6
@@ -54,24 +54,10 @@ class _Commit:
         self._ctx = ctx
         self._producer = Producer(request.producer_id, request.producer_epoch)
         self._response = error(request, error_codes.NONE, None)
-        self._known: list[TxnOffsetCommitResponsePartition] = []
-        self._offsets: dict[TopicPartition, Offset] = {}
+        self._known, self._offsets = checked(ctx, request.topics, self._response.topics, TOPIC_IDS_FROM)
 
     def begin(self) -> Result:
-        """Check the partitions and verify the transaction."""
-        for topic, answers in zip(self._request.topics, self._response.topics, strict=True):
-            name = name_of(self._ctx, topic, TOPIC_IDS_FROM)
-            for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
-                answer.error_code = check_partition(self._ctx, name, partition.partition_index)
-                if answer.error_code != error_codes.NONE or name is None:
-                    continue
-                self._known.append(answer)
-                if is_too_long(self._ctx, partition.committed_metadata):
-                    answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
-                    continue
-                self._offsets[name, partition.partition_index] = Offset(
-                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
-                )
+        """Verify the transaction, unless all partitions are refused."""
         if not self._known:
             return self._response
         try:

@@ -6,6 +6,7 @@ import functools
 from typing import NamedTuple
 
 from mockraft.brokers.apis.api import Api, ApiError, Parked, RequestContext
+from mockraft.brokers.apis.leaders import replication_error
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.log_dirs.errors import LogError
@@ -98,14 +99,9 @@ def _append(
 
 def _is_done(ctx: RequestContext, wait: _Wait, expired: bool) -> bool:
     """Return True once the in-sync replicas have the marker, or put the error into the answer."""
-    try:
-        done, code = ctx.broker.replicas.find(wait.key).state.reached(wait.end_offset)
-    except LogError as refused:
-        done, code = True, refused.error_code
-    if expired and not done:
-        done, code = True, error_codes.REQUEST_TIMED_OUT
-    wait.answer.error_code = code
-    return done
+    code = replication_error(ctx, wait.key, wait.end_offset, expired=expired)
+    wait.answer.error_code = code or error_codes.NONE
+    return code is not None
 
 
 def _written(

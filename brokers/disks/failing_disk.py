@@ -5,8 +5,26 @@ from __future__ import annotations
 import errno
 import os
 import random
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
 from mockraft.brokers.disks.disk import Disk, Space
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _checked(
+    operation: Callable[Concatenate[Disk, P], T], *, needs_space: bool = False
+) -> Callable[Concatenate[FailingDisk, P], T]:
+    """Return the operation of the disk within, after a look for faults of the file that it names first."""
+
+    def checked(disk: FailingDisk, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        disk._check(str(args[0]) if args else "", needs_space=needs_space)
+        result: T = getattr(disk._disk, operation.__name__)(*args, **kwargs)
+        return result
+
+    return checked
 
 
 class FailingDisk:
@@ -76,60 +94,17 @@ class FailingDisk:
         self._probability = self.delay_ms = 0.0
         self._rng = None
 
-    def names(self, under: str = "") -> list[str]:
-        """Return the names directly under a directory, sorted."""
-        self._check(under)
-        return self._disk.names(under)
-
-    def exists(self, name: str) -> bool:
-        """Return True if there is a file or directory of this name."""
-        self._check(name)
-        return self._disk.exists(name)
-
-    def size(self, name: str) -> int:
-        """Return the bytes of a file."""
-        self._check(name)
-        return self._disk.size(name)
-
-    def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
-        """Return part of a file."""
-        self._check(name)
-        return self._disk.read(name, offset, size)
-
-    def append(self, name: str, data: bytes) -> None:
-        """Append to a file. Writes all of the data or none."""
-        self._check(name, needs_space=True)
-        self._disk.append(name, data)
-
-    def replace(self, name: str, data: bytes) -> None:
-        """Replace the content of a file."""
-        self._check(name, needs_space=True)
-        self._disk.replace(name, data)
-
-    def truncate(self, name: str, size: int) -> None:
-        """Cut a file to this size."""
-        self._check(name)
-        self._disk.truncate(name, size)
-
-    def sync(self, name: str) -> None:
-        """Force a file, or the names in a directory, to the disk."""
-        self._check(name)
-        self._disk.sync(name)
-
-    def make_dir(self, name: str) -> None:
-        """Create a directory."""
-        self._check(name, needs_space=True)
-        self._disk.make_dir(name)
-
-    def rename(self, old: str, new: str) -> None:
-        """Rename a file or directory atomically."""
-        self._check(old)
-        self._disk.rename(old, new)
-
-    def remove(self, name: str) -> None:
-        """Remove a file, or a directory with all that is in it."""
-        self._check(name)
-        self._disk.remove(name)
+    names = _checked(Disk.names)
+    exists = _checked(Disk.exists)
+    size = _checked(Disk.size)
+    read = _checked(Disk.read)
+    append = _checked(Disk.append, needs_space=True)
+    replace = _checked(Disk.replace, needs_space=True)
+    truncate = _checked(Disk.truncate)
+    sync = _checked(Disk.sync)
+    make_dir = _checked(Disk.make_dir, needs_space=True)
+    rename = _checked(Disk.rename)
+    remove = _checked(Disk.remove)
 
     def space(self) -> Space:
         """Return the size of the volume and the free space."""

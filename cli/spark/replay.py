@@ -43,7 +43,7 @@ baseline also has do not count.
 
   mockraft spark replay --captures 'night/*.pcap' --target mockraft --out replayed
   mockraft spark replay --captures night.pcap --target mockraft==1.2 --baseline replayed --json report.json
-  mockraft spark replay --captures night.pcap --target mine:9093 --order connection --rules rules.toml
+  mockraft spark replay --captures night.pcap --target mine:9093 --order paced --rules rules.toml
   mockraft spark replay --print-rules
 
 """ + exit_codes(
@@ -66,7 +66,7 @@ class ReplayOptions(SparkOptions):
 
     target: str = option("mockraft", metavar="HOST:PORT|mockraft[==V]|WHEEL", help="Target of the requests.")
     baseline: str | None = option(None, metavar="DIR|TARGET", help="Ignore differences that this run also has.")
-    order: str = option("causal", help="connection, causal or paced (see docs/how-to/captures/spark-replay.md).")
+    order: str = option("causal", help="causal or paced (see docs/how-to/captures/spark-replay.md).")
     speed: float = option(1.0, lowest=1e-6, help="With --order paced: a multiple of the capture's pace.")
     rules: Path | None = option(None, help="A TOML file of rules that override the generated ones.")
     print_rules: bool = option(False, action=_print_rules, help="Print the generated rules and exit.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,7 @@ from mockraft.spark_replay.regression.remote_clock import TICK_S, RemoteClock
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.requests import Translation
 from mockraft.spark_replay.regression.rules import Rules
-from mockraft.spark_replay.regression.send_order import CAUSAL, CONNECTION, ORDERS, RequestToSend, Survey, steps, survey
+from mockraft.spark_replay.regression.send_order import CAUSAL, ORDERS, RequestToSend, Survey, steps, survey
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.client_security import ClientSecurity
@@ -85,7 +85,7 @@ class Options(NamedTuple):
     """Options of a replay.
 
     Args:
-        order: connection, causal or paced.
+        order: causal or paced.
         speed: with paced, 1 for the capture's pace, 10 for ten times that.
         rules: how each field is compared.
         kept: which APIs are sent.
@@ -182,14 +182,13 @@ class _Run:
         self.known = known
         self.host, self.port, admin = live
         self.options = options
-        self.speed = options.speed if options.order not in (CAUSAL, CONNECTION) else None
+        self.speed = options.speed if options.order != CAUSAL else None
         self.on_outcome = on_outcome
         self.translation = Translation(options.rules or Rules(), known, show_secrets=options.show_secrets)
         self._connections: dict[tuple[int, int], KafkaConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         # Unfinished steps by number: time of the captured response, and a future set when the live one has come.
         self._open: dict[int, tuple[int, asyncio.Future[None]]] = {}
-        self._queues: dict[tuple[int, int], deque[RequestToSend]] = {}
         self._topics_to_come = known.log.topic_ids
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Start of each stretch replayed at the capture's pace: captured time, and event loop time.
@@ -221,29 +220,19 @@ class _Run:
             await connection.close()
 
     async def take(self, step: RequestToSend) -> None:
-        """Send one request when it is due; with order connection, put it into its connection's queue."""
+        """Send one request when it is due."""
         while len(self._open) >= STEPS_AHEAD_MAX:
             await self._wait_for([next(iter(self._open.values()))[1]])
-        earlier = self._answers_before(step)
+        sent_ns = step.captured.request_ts_ns
+        earlier = [over for answered_ns, over in self._open.values() if answered_ns < sent_ns]
         self._open[step.captured.number] = step.captured.answered_ns, asyncio.get_running_loop().create_future()
-        if self.options.order != CONNECTION:
-            await self._wait_for(earlier)
-            await self._send(step)
-            return
-        queue = self._queues.get(step.captured.connection)
-        if queue is not None:
-            queue.append(step)
-            return
-        self._queues[step.captured.connection] = deque([step])
-        self._start(self._work(step.captured.connection))
+        await self._wait_for(earlier)
+        await self._send(step)
 
     async def all_over(self) -> None:
         """Wait until every request has a response or has failed."""
         while self._open:
             await self._wait_for([over for _, over in self._open.values()])
-
-    def _answers_before(self, step: RequestToSend) -> list[asyncio.Future[None]]:
-        return [over for answered_ns, over in self._open.values() if answered_ns < step.captured.request_ts_ns]
 
     async def _wait_for(self, futures: list[asyncio.Future[None]]) -> None:
         """Wait until all of these are done, or the replay has failed."""
@@ -253,22 +242,6 @@ class _Run:
             if self._broken in done:
                 self._broken.result()
             left -= done
-
-    async def _work(self, connection: tuple[int, int]) -> None:
-        """Send a connection's steps in order, each after the responses to the connection's earlier ones."""
-        queue = self._queues[connection]
-        sent: list[tuple[int, asyncio.Future[None]]] = []
-        while queue:
-            step = queue.popleft()
-            sent = [each for each in sent if not each[1].done()]
-            await self._wait_for([over for answered_ns, over in sent if answered_ns < step.captured.request_ts_ns])
-            self.translation.request(step, may_wait=True)
-            if self.translation.renaming.missing & (self.known.epochs | self._topics_to_come):
-                _, own = self._open[step.captured.number]
-                await self._wait_for([over for over in self._answers_before(step) if over is not own])
-            sent.append(self._open[step.captured.number])
-            await self._send(step)
-        del self._queues[connection]
 
     async def _send(self, step: RequestToSend) -> None:
         translation = self.translation

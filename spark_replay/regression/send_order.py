@@ -28,9 +28,8 @@ ABSENCE_NS_MAX = 11_000_000_000
 More than Kafka's default broker.session.timeout.ms and an eighth of it, as sessions are checked eight times in that.
 """
 
-CONNECTION, CAUSAL, PACED = "connection", "causal", "paced"
+CAUSAL, PACED = "causal", "paced"
 ORDERS = {
-    CONNECTION: "each connection keeps its own order, independent of others unless it needs an id from one",
     CAUSAL: "a request waits for every response that preceded it in the capture",
     PACED: "causal, at the capture's pace or a multiple of it",
 }
@@ -62,7 +61,6 @@ class Survey:
         self.kept = kept or Filter()
         self.log = CapturedLog()
         self.cluster_ids: Counter[str] = Counter()
-        self.epochs: set[int] = set()
         self.node_ids: Counter[int] = Counter()
         self.metadata_version: int | None = None
         self.release: str | None = None
@@ -130,8 +128,6 @@ class Survey:
             for partition in (partition for topic in response.responses for partition in topic.partitions):
                 if partition.current_leader.leader_id >= 0:
                     self.node_ids[partition.current_leader.leader_id] += 1
-        elif isinstance(response, messages.BrokerRegistrationResponse):
-            self.epochs.add(response.broker_epoch)
         elif isinstance(response, messages.ApiVersionsResponse) and self.metadata_version is None:
             for finalized in response.finalized_features:
                 if finalized.name == METADATA_VERSION:
@@ -150,7 +146,7 @@ def _release_of(metadata_version: int) -> str | None:
 _SURVEYED = frozenset(
     {api_keys.FETCH, api_keys.BROKER_REGISTRATION, api_keys.BROKER_HEARTBEAT, api_keys.FETCH_SNAPSHOT}
 )
-_SURVEYED_ANSWERS = frozenset({api_keys.FETCH, api_keys.BROKER_REGISTRATION, api_keys.API_VERSIONS})
+_SURVEYED_ANSWERS = frozenset({api_keys.FETCH, api_keys.API_VERSIONS})
 
 
 def survey(exchanges: Iterable[Captured], kept: Filter | None = None) -> Survey:

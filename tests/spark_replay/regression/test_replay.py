@@ -20,6 +20,7 @@ from mockraft.releases import DEFAULT
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Filter
+from mockraft.spark_replay.regression import session_replay
 from mockraft.spark_replay.regression.captured import Captured, of_batches, to_batch
 from mockraft.spark_replay.regression.coordinator import AlreadySentError, ReplayCoordinator
 from mockraft.spark_replay.regression.diff import CHANGED, NO_ANSWER, Difference
@@ -27,7 +28,7 @@ from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.remote_clock import GAP_S_MAX, RemoteClock
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
 from mockraft.spark_replay.regression.send_order import CAUSAL, PACED, RequestToSend, steps, survey
-from mockraft.spark_replay.regression.session_replay import Run, replay_session
+from mockraft.spark_replay.regression.session_replay import Run, split
 from mockraft.spark_replay.regression.summary import report
 from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
@@ -140,7 +141,7 @@ SERVE = (sys.executable, "-m", "mockraft", "serve", "--port", "0")
 
 
 def replayed(exchanges: list[Captured], run: Run) -> tuple[pa.Table, pa.Table]:
-    pairs = list(replay_session([to_batch(exchanges)], run, "s"))
+    pairs = list(map(split, session_replay.replayed([to_batch(exchanges)], run, "s")))
     return pa.Table.from_batches([results for results, _ in pairs]), pa.Table.from_batches([d for _, d in pairs])
 
 
@@ -187,21 +188,6 @@ def test_one_changed_byte_is_exactly_that_difference(exchanges: list[Captured]) 
     (row,) = counted(diffs)
     assert (row["number"], row["path"], row["kind"], row["rule"]) == (exchanges[at].number, "isFenced", "changed", "")
     assert {row["expected"], row["actual"]} == {"true", "false"}
-
-
-def test_connection_order_is_independent_except_for_ids(exchanges: list[Captured]) -> None:
-    results, diffs = on_a_controller(exchanges, order="connection")
-    sent: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for row in results.to_pylist():
-        # A topic that could not be created has no id to delete it by: that request is not sent.
-        if row["sent_ns"] is not None:
-            sent.setdefault((row["conn_id"], row["incarnation"]), []).append((row["number"], row["sent_ns"]))
-    for each in sent.values():
-        assert [at for _, at in sorted(each)] == sorted(at for _, at in each)
-    # Nothing keeps a client from asking for a topic before there is a broker; heartbeats have the live epoch.
-    asked_by_the_client = {api_keys.CREATE_TOPICS, api_keys.DELETE_TOPICS, api_keys.BROKER_HEARTBEAT}
-    assert {row["api_key"] for row in counted(diffs)} <= asked_by_the_client
-    assert [row["path"] for row in counted(diffs) if row["api_key"] == api_keys.BROKER_HEARTBEAT] in ([], ["isFenced"])
 
 
 def test_exchange_without_response_is_a_row_with_reason(exchanges: list[Captured]) -> None:
