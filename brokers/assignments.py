@@ -7,7 +7,7 @@ response.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
@@ -16,9 +16,7 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     PartitionData,
     TopicData,
 )
-
-if TYPE_CHECKING:
-    from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
+from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
 ASSIGNMENTS_PER_REQUEST_MAX = 2250
 BACKOFF_MS = 100

@@ -9,7 +9,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.assignments import Assignments, ReplicaKey
@@ -18,6 +18,7 @@ from mockraft.brokers.disks.disk import Scope, classify
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
+from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.log_dirs.placement import (
     CordoningError,
     DirectoryAt,
@@ -26,16 +27,12 @@ from mockraft.brokers.log_dirs.placement import (
     cordoned_paths,
     in_kafkas_order,
 )
+from mockraft.brokers.metadata.metadata_view import Replica
 from mockraft.releases import METADATA_VERSION, Behaviour, metadata_version
 from mockraft.wire import error_codes
 from mockraft.wire.directory_ids import LOST, UNASSIGNED
 from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 from mockraft.wire.uuids import text_of
-
-if TYPE_CHECKING:
-    from mockraft.brokers.log_dirs.log_loading import LogDir
-    from mockraft.brokers.metadata.metadata_view import Replica
-
 
 SHUTDOWN_TIMEOUT_MS = 300_000
 

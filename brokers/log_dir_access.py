@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.log_dirs.log_loading import LogDir
 from mockraft.brokers.moves.move import MoveEndedError, Stage
 from mockraft.brokers.moves.movers import MoveProgress
 from mockraft.brokers.moves.requests import start_move
+from mockraft.brokers.node import BrokerNode
+from mockraft.brokers.shell.shell import Shell
 from mockraft.wire.uuids import text_of
-
-if TYPE_CHECKING:
-    from mockraft.brokers.log_dirs.log_loading import LogDir
-    from mockraft.brokers.node import BrokerNode
-    from mockraft.brokers.shell.shell import Shell
 
 AnyLogDir: TypeAlias = str | bytes | os.PathLike[str]
 

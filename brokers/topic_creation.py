@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from mockraft.brokers.apis.api import RequestContext
 from mockraft.brokers.config import REQUEST_TIMEOUT_MS
 from mockraft.brokers.forwarding import Forwarding, envelope_of
 from mockraft.brokers.image import ClusterImage
@@ -17,9 +18,6 @@ from mockraft.wire.messages.create_topics_request import CreatableTopic, Creatab
 from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.printable import printable_line
-
-if TYPE_CHECKING:
-    from mockraft.brokers.apis.api import RequestContext
 
 NUM_PARTITIONS: Final = "num.partitions"
 DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mockraft.conformance.expectation import FirstDifference, NotAsExpectedError, OneOf
+from mockraft.conformance.identities import Identities
 from mockraft.conformance.requests import Tree, feature_ranges
+from mockraft.conformance.target import Target
 from mockraft.wire.json_form import Json
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.messages import without_secrets
-
-if TYPE_CHECKING:
-    from mockraft.conformance.identities import Identities
-    from mockraft.conformance.target import Target
 
 TEXT_MAX = 240
 ELEMENTS_MAX = 8

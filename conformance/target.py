@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mockraft.conformance.expectation import PATIENCE_S, PAUSE_S
 from mockraft.conformance.requests import Tree, request
@@ -21,10 +21,8 @@ from mockraft.wire.client import (
 from mockraft.wire.connection import CONTROLLER_ENDPOINTS, endpoint_of
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
+from mockraft.wire.message import Message
 from mockraft.wire.topic_names import CLUSTER_METADATA
-
-if TYPE_CHECKING:
-    from mockraft.wire.message import Message
 
 _LITTLE_PATIENCE_MS = 2_000
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Literal, overload
 
 from mockraft.conformance.cleanup import Step, is_left, undoing
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, NotAsExpectedError, expect
@@ -19,9 +19,7 @@ from mockraft.wire import error_codes, messages
 from mockraft.wire.client import DisconnectedError, KafkaConnection
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
-
-if TYPE_CHECKING:
-    from mockraft.wire.message import Message
+from mockraft.wire.message import Message
 
 CAUGHT_UP = 1 << 40
 """A metadata offset beyond the end of any log: the broker reports that it has caught up."""

@@ -6,13 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib.resources.abc import Traversable
+from typing import Any, NamedTuple
 
 from mockraft.releases.behaviour import METADATA_VERSION, Behaviour, present
 from mockraft.wire import spec_files
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 SUPPORTED = ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0")
 """The newest patch release of each supported line, the oldest first."""

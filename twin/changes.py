@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mockraft.kafka_configs import config_keys
 from mockraft.releases import METADATA_VERSION, Behaviour
+from mockraft.server.controller.image import Image
 from mockraft.server.controller.image.cluster import BrokerRegistration, ControllerRegistration
 from mockraft.server.controller.image.topics import NO_LEADER, Partition, Topic
 from mockraft.server.controller.topics.partition_rules import min_isr_in
 from mockraft.twin.history import History, Moment, records_of
 from mockraft.wire import uuids
+from mockraft.wire.json_form import Json
 from mockraft.wire.printable import printable_line
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.redaction.masks import HIDDEN
 from mockraft.wire.redaction.secret_fields import is_sensitive
-
-if TYPE_CHECKING:
-    from mockraft.server.controller.image import Image
-    from mockraft.wire.json_form import Json
 
 _CONFIG_TYPES: Final = {
     config_keys.TOPIC: "topic",

@@ -19,16 +19,18 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from mockraft.files.given_files import read_file
 from mockraft.kafka_api.authorization.acl_types import PatternType
 from mockraft.kafka_configs import config_keys, config_values
+from mockraft.kafka_configs.config_keys import ConfigKey
 from mockraft.releases import release
 from mockraft.server.controller.log.segments import StoredBatch
 from mockraft.server.controller.log.snapshot import Snapshot
@@ -40,18 +42,13 @@ from mockraft.wire.errors import ApiError, WireError
 from mockraft.wire.java_values import split_trimmed
 from mockraft.wire.message import Message, Struct
 from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.record_batch import BatchHeader
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.redaction.masks import asterisks
 from mockraft.wire.redaction.secret_fields import is_sensitive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from mockraft.kafka_configs.config_keys import ConfigKey
-    from mockraft.wire.record_batch import BatchHeader
-    from mockraft.wire.schema_files import FieldSpec, StructSpec
+from mockraft.wire.schema_files import FieldSpec, StructSpec
 
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Struct)

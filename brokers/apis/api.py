@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
+from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.coordinators.group_coordinator import GroupCoordinator
+from mockraft.brokers.coordinators.transactions import TransactionCoordinator
+from mockraft.brokers.coordinators.verification import Verifier
+from mockraft.brokers.directories import Directories
+from mockraft.brokers.image import ClusterImage
+from mockraft.brokers.log_dirs.logs import Logs
+from mockraft.brokers.metadata.observer import Observer
+from mockraft.brokers.partitions.producer_ids import ProducerIds
+from mockraft.brokers.partitions.replicas import Replicas
+from mockraft.brokers.shares.leaders import Leaders
+from mockraft.brokers.shares.shares import Shares
 from mockraft.kafka_api import api as serving_api
 from mockraft.kafka_api.api import ConnectionClosedError as ConnectionClosedError
 from mockraft.kafka_api.api import Parked as Parked
@@ -16,21 +30,6 @@ from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    import random
-
-    from mockraft.brokers.assignments import ReplicaKey
-    from mockraft.brokers.config import BrokerConfig
-    from mockraft.brokers.coordinators.group_coordinator import GroupCoordinator
-    from mockraft.brokers.coordinators.transactions import TransactionCoordinator
-    from mockraft.brokers.coordinators.verification import Verifier
-    from mockraft.brokers.directories import Directories
-    from mockraft.brokers.image import ClusterImage
-    from mockraft.brokers.log_dirs.logs import Logs
-    from mockraft.brokers.metadata.observer import Observer
-    from mockraft.brokers.partitions.producer_ids import ProducerIds
-    from mockraft.brokers.partitions.replicas import Replicas
-    from mockraft.brokers.shares.leaders import Leaders
-    from mockraft.brokers.shares.shares import Shares
     from mockraft.wire.message import RequestMessage
 
 RequestT = TypeVar("RequestT", bound=Message)

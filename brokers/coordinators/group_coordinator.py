@@ -244,7 +244,9 @@ class GroupCoordinator:
         if header.is_control:
             return True
         read: list[_Found]
-        read, is_understood = read_records(header, batch, _read)
+        read, is_understood = read_records(
+            header, batch, lambda key, value: read_offset(key, value) or group_records.read_group(key, value)
+        )
         found: dict[OffsetKey, Offset | None] = {}
         for record in read:
             if isinstance(record, GroupRecord):
@@ -382,11 +384,9 @@ class GroupCoordinator:
         waiting: Waiting[bool] = Waiting()
 
         def written(code: int) -> None:
-            if code != error_codes.NONE:
-                waiting.refuse(code)
-                return
-            apply()
-            waiting.resolve(True)
+            if code == error_codes.NONE:
+                apply()
+            waiting.settle(True, code)
 
         if not records:
             written(error_codes.NONE)
@@ -426,10 +426,6 @@ class GroupCoordinator:
 
 
 _Found = tuple[OffsetKey, Offset | None] | GroupRecord
-
-
-def _read(key: bytes, value: bytes | None) -> _Found | None:
-    return read_offset(key, value) or group_records.read_group(key, value)
 
 
 class Groups:

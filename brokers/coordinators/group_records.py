@@ -213,15 +213,14 @@ def _read_standing(name: str, body: RecordReader) -> Apply:
 
 
 def _read_pattern(name: str, body: RecordReader) -> Apply:
-    topics = frozenset(body.string(is_flexible=True) for _ in range(body.count(is_flexible=True)))
-    resolved = ResolvedPattern(topics, body.number(_LONG), body.number(_LONG))
+    resolved = ResolvedPattern(_read_texts(body), body.number(_LONG), body.number(_LONG))
     return lambda snapshot: dataclasses.replace(snapshot, patterns={**snapshot.patterns, name: resolved})
 
 
 def _read_member(name: str, body: RecordReader) -> Apply:
     instance_id, rack_id = body.nullable_string(), body.nullable_string()
     client_id, client_host = body.string(is_flexible=True), body.string(is_flexible=True)
-    topics = frozenset(body.string(is_flexible=True) for _ in range(body.count(is_flexible=True)))
+    topics = _read_texts(body)
     pattern, timeout_ms, assignor = body.nullable_string(), body.number(_INT), body.nullable_string()
     classic = None
     side = RecordReader(dict(body.tags()).get(_CLASSIC_SIDE, b""))
@@ -236,6 +235,10 @@ def _read_member(name: str, body: RecordReader) -> Apply:
         instance_id, rack_id, client_id, client_host, topics, pattern, timeout_ms, assignor, classic
     )
     return _with_member(name, lambda member: member._replace(described=described))
+
+
+def _read_texts(body: RecordReader) -> frozenset[str]:
+    return frozenset(body.string(is_flexible=True) for _ in range(body.count(is_flexible=True)))
 
 
 def _read_topics(body: RecordReader) -> list[tuple[bytes, list[int], dict[int, bytes]]]:
@@ -280,10 +283,12 @@ _DELETE: Final[Mapping[int, Callable[[str], Apply]]] = {
     MEMBER: lambda name: lambda found: dataclasses.replace(found, members=_but(found.members, name)),
     TARGET_EPOCH: lambda _name: lambda found: dataclasses.replace(found, assignment_epoch=1, assigned_ms=0),
     TARGET: lambda name: lambda found: dataclasses.replace(found, targets=_but(found.targets, name)),
-    STANDING: lambda name: lambda found: _with_member(name, _stood)(found) if name in found.members else found,
+    STANDING: lambda name: (
+        lambda found: (
+            _with_member(name, lambda member: member._replace(standing=Standing()))(found)
+            if name in found.members
+            else found
+        )
+    ),
     PATTERN: lambda name: lambda found: dataclasses.replace(found, patterns=_but(found.patterns, name)),
 }
-
-
-def _stood(member: GroupMember) -> GroupMember:
-    return member._replace(standing=Standing())

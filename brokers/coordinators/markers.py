@@ -106,8 +106,9 @@ class Markers:
                 continue
             sending = self._sending(ending)
             led: dict[int, set[TopicPartition]] = {}
-            for partition in ending.left - sending:
-                led.setdefault(self._leader(partition), set()).add(partition)
+            for name, index in ending.left - sending:
+                leader = self._image.topics_by_name[name].partitions[index].leader
+                led.setdefault(leader, set()).add((name, index))
             for leader, partitions in led.items():
                 by_leader.setdefault(leader, []).append(_Sent(transactional_id, ending, frozenset(partitions)))
         for leader, sent in by_leader.items():
@@ -170,9 +171,6 @@ class Markers:
     def _exists(self, partition: TopicPartition) -> bool:
         topic = self._image.topics_by_name.get(partition[0])
         return topic is not None and partition[1] in topic.partitions
-
-    def _leader(self, partition: TopicPartition) -> int:
-        return self._image.topics_by_name[partition[0]].partitions[partition[1]].leader
 
 
 def _request(sent: list[_Sent], _versions: Versions) -> WriteTxnMarkersRequest:

@@ -10,7 +10,6 @@ that is replicated the log begins there.
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -338,8 +337,4 @@ def coordinator(image: ClusterImage, topic_name: str, name: str) -> int | None:
 
 def to_client(written: Callable[[int], None]) -> Written:
     """Return a callback that passes the error on as the one that clients of a coordinator know."""
-    return functools.partial(_translated, written)
-
-
-def _translated(written: Callable[[int], None], code: int) -> None:
-    written(COORDINATOR_ERRORS.get(code, error_codes.UNKNOWN_SERVER_ERROR))
+    return lambda code: written(COORDINATOR_ERRORS.get(code, error_codes.UNKNOWN_SERVER_ERROR))

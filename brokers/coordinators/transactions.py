@@ -121,14 +121,8 @@ class TransactionCoordinator:
         except ProducerIdNeededError:
             self._with_producer_id(again, waiting)
             return
-
-        def written(code: int) -> None:
-            if code != error_codes.NONE:
-                waiting.refuse(code)
-            else:
-                waiting.resolve(Producer(target.producer_id, target.producer_epoch))
-
-        self._write(transactional_id, entry, target, written)
+        producer = Producer(target.producer_id, target.producer_epoch)
+        self._write(transactional_id, entry, target, functools.partial(waiting.settle, producer))
 
     def add(
         self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], version: int
@@ -216,15 +210,8 @@ class TransactionCoordinator:
         waiting = waiting or Waiting()
         if target is entry.current:
             waiting.resolve(target)
-            return waiting
-
-        def written(code: int) -> None:
-            if code != error_codes.NONE:
-                waiting.refuse(code)
-            else:
-                waiting.resolve(target)
-
-        self._write(transactional_id, entry, target, written)
+        else:
+            self._write(transactional_id, entry, target, functools.partial(waiting.settle, target))
         return waiting
 
     def _write(self, transactional_id: str, entry: _Entry, target: Transaction, written: Callable[[int], None]) -> None:
@@ -274,12 +261,8 @@ class TransactionCoordinator:
 
     def _fence(self, transactional_id: str, entry: _Entry, refuse: Callable[[int], None]) -> None:
         """Abort an ongoing transaction; `refuse` is called with the error that the next producer gets meanwhile."""
-
-        def written(code: int) -> None:
-            refuse(code or error_codes.CONCURRENT_TRANSACTIONS)
-
         target = transitions.fence(entry.current, self._version(), self._now_ms())
-        self._write(transactional_id, entry, target, written)
+        self._write(transactional_id, entry, target, lambda code: refuse(code or error_codes.CONCURRENT_TRANSACTIONS))
 
     def _abort_timed_out(self) -> None:
         now_ms = self._now_ms()

@@ -43,6 +43,13 @@ class Waiting(Generic[T]):
         self._error_code = error_code
         self._on_end(error_code)
 
+    def settle(self, result: T, error_code: int) -> None:
+        """Answer the request, or refuse it with an error."""
+        if error_code == error_codes.NONE:
+            self.resolve(result)
+        else:
+            self.refuse(error_code)
+
     def answer(
         self, respond: Callable[[T], ResponseT], refused: Callable[[ApiError], ResponseT] | None = None
     ) -> ResponseT | Parked[ResponseT]:

@@ -8,35 +8,32 @@ depend on the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mockraft.kafka_api.authorization.acl_index import AccessControlEntry, AclIndex
 from mockraft.releases import METADATA_VERSION, Behaviour, present
 from mockraft.wire.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.clear_elr_record import ClearElrRecord
+from mockraft.wire.records.client_quota_record import ClientQuotaRecord
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
+from mockraft.wire.records.register_controller_record import RegisterControllerRecord
+from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+from mockraft.wire.records.topic_record import TopicRecord
+from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
+from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
+from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 from mockraft.wire.scram import ScramCredential
-
-if TYPE_CHECKING:
-    from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
-    from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
-    from mockraft.wire.records.clear_elr_record import ClearElrRecord
-    from mockraft.wire.records.client_quota_record import ClientQuotaRecord
-    from mockraft.wire.records.config_record import ConfigRecord
-    from mockraft.wire.records.feature_level_record import FeatureLevelRecord
-    from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
-    from mockraft.wire.records.partition_change_record import PartitionChangeRecord
-    from mockraft.wire.records.partition_record import PartitionRecord
-    from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
-    from mockraft.wire.records.register_controller_record import RegisterControllerRecord
-    from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
-    from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
-    from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
-    from mockraft.wire.records.topic_record import TopicRecord
-    from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
-    from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
-    from mockraft.wire.records.unregister_controller_record import UnregisterControllerRecord
-    from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
-
 
 _NOTHING: tuple[RecordAt, ...] = ()
 

@@ -7,24 +7,22 @@ Records that do not concern a broker without clients are ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, FinalizedLevels, Transactions
 from mockraft.brokers.log_dirs.placement import CORDONED_LOG_DIRS
 from mockraft.wire.directory_ids import MIGRATING
 from mockraft.wire.metadata_log_frame import RecordAt
-
-if TYPE_CHECKING:
-    from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
-    from mockraft.wire.records.clear_elr_record import ClearElrRecord
-    from mockraft.wire.records.config_record import ConfigRecord
-    from mockraft.wire.records.feature_level_record import FeatureLevelRecord
-    from mockraft.wire.records.partition_change_record import PartitionChangeRecord
-    from mockraft.wire.records.partition_record import PartitionRecord
-    from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
-    from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
-    from mockraft.wire.records.topic_record import TopicRecord
-    from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.clear_elr_record import ClearElrRecord
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+from mockraft.wire.records.topic_record import TopicRecord
+from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 _UNCHANGED = -2
 

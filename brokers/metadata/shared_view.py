@@ -7,23 +7,21 @@ A record about one broker goes to that broker's view, one about a partition to t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, Transactions
 from mockraft.brokers.metadata.metadata_view import MetadataView, Registration
 from mockraft.wire.java_values import parse_integer
 from mockraft.wire.metadata_log_frame import RecordAt
-
-if TYPE_CHECKING:
-    from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
-    from mockraft.wire.records.config_record import ConfigRecord
-    from mockraft.wire.records.feature_level_record import FeatureLevelRecord
-    from mockraft.wire.records.partition_change_record import PartitionChangeRecord
-    from mockraft.wire.records.partition_record import PartitionRecord
-    from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
-    from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
-    from mockraft.wire.records.topic_record import TopicRecord
-    from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+from mockraft.wire.records.topic_record import TopicRecord
+from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 RegistrationChanged = Callable[[int, Registration | None, Registration | None], None]
 """Called for each change of a registration: broker id, old state, new state."""

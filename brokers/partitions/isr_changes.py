@@ -7,15 +7,13 @@ One request is in flight; each partition has at most one pending change.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.partitions.partition import CommittedIsr, IsrChange
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
-
-if TYPE_CHECKING:
-    from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
+from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
 
 RETRY_MS = 50
 

@@ -15,24 +15,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.regression.classes import BROKER_EPOCH, TOPIC_ID
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.wire import metadata_log_frame, record_batch, uuids
 from mockraft.wire.errors import WireError
+from mockraft.wire.messages import (
+    BrokerHeartbeatRequest,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    FetchRequest,
+    FetchResponse,
+)
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
-
-if TYPE_CHECKING:
-    from mockraft.wire.messages import (
-        BrokerHeartbeatRequest,
-        CreateTopicsRequest,
-        CreateTopicsResponse,
-        FetchRequest,
-        FetchResponse,
-    )
 
 _TOPIC, _PARTITION = (
     bytes((metadata_log_frame.FRAME_VERSION, record.api_key)) for record in (TopicRecord, PartitionRecord)

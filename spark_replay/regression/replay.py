@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from typing import NamedTuple
 
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured, read_frame
@@ -28,9 +28,6 @@ from mockraft.wire.connection import CONTROLLER_ENDPOINTS
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 ANSWER_TIMEOUT_MS = 10_000
 FETCH_WAIT_MS = 500

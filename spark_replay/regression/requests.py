@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mockraft.spark_replay.regression.captured import read_frame
 from mockraft.spark_replay.regression.captured_log import LogReaders
 from mockraft.spark_replay.regression.diff import Difference, diff
@@ -15,9 +13,7 @@ from mockraft.wire.connection import parse_request, write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.message import Message
-
-if TYPE_CHECKING:
-    from mockraft.wire.messages import FetchRequest, FetchResponse
+from mockraft.wire.messages import FetchRequest, FetchResponse
 
 _NO_OP = bytes.fromhex("01140000")
 

@@ -7,12 +7,13 @@ import hashlib
 from collections import Counter
 from datetime import UTC, datetime
 from importlib import metadata, resources
+from importlib.resources.abc import Traversable
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.regression.verdict import change_text, first_text
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
+from mockraft.spark_replay.report.drawing import Plot
 from mockraft.spark_replay.report.events import DISPLAY_NAMES, LOUD
 from mockraft.spark_replay.report.examples import api_name, replay_command
 from mockraft.spark_replay.report.replayed import Replayed
@@ -29,11 +30,6 @@ from mockraft.spark_replay.report.traffic import Traffic
 from mockraft.spark_replay.storage import Location
 from mockraft.spark_replay.storage.whole_files import write_file
 from mockraft.wire.printable import printable_value
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-    from mockraft.spark_replay.report.drawing import Plot
 
 _KINDS = ("changed", "missing", "extra", "order")
 _IN_JSON = (
