@@ -226,7 +226,7 @@ def registers_cordoned_dirs(config: BrokerConfig) -> bool:
 def static_configs(config: BrokerConfig) -> dict[str, str]:
     """Return keys and values, including `config.properties`; unset keys with default values are left out."""
     controllers = config.controller_listener_name
-    named = [f"{each.name}:{_protocol(each)}" for each in config.listeners]
+    named = [f"{each.name}:{PROTOCOLS[each.security_protocol]}" for each in config.listeners]
     protocol = "PLAINTEXT"
     if config.security is not None:
         ends = ("SSL" if config.security.tls is not None else "PLAINTEXT",)
@@ -258,7 +258,3 @@ def static_configs(config: BrokerConfig) -> dict[str, str]:
             if value != defaults[_FIELD_OF_KEY[name]] or name in config.properties
         }
     )
-
-
-def _protocol(listener: Listener) -> str:
-    return PROTOCOLS[listener.security_protocol]

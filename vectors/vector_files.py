@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -92,18 +92,14 @@ def read_manifest(folder: Path) -> Manifest:
         found = {
             str(name): [MessageVectors(**each) for each in messages] for name, messages in tree["releases"].items()
         }
-        if odd := [name for name in _file_names(found) if not re.fullmatch(r"[\w.]+", name)]:
+        names = [*found, *(each.message for messages in found.values() for each in messages)]
+        if odd := [name for name in names if not re.fullmatch(r"[\w.]+", name)]:
             raise VectorsError(f"{path} names {odd[0]!r}, which is neither a release nor a message")
     except OSError as error:
         raise VectorsError(f"{path} cannot be read: {error.strerror}") from None
     except (TreeError, KeyError, TypeError, AttributeError) as error:
         raise VectorsError(f"{path} is no manifest of vectors: {error}") from None
     return found
-
-
-def _file_names(found: Manifest) -> Iterator[str]:
-    yield from found
-    yield from (each.message for messages in found.values() for each in messages)
 
 
 def read_message(folder: Path, kafka_version: str, of: MessageVectors) -> list[Vector]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
@@ -30,6 +29,8 @@ from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
+    import random
+
     from mockraft.wire.message import RequestMessage
 
 RequestT = TypeVar("RequestT", bound=Message)

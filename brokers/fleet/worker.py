@@ -33,7 +33,8 @@ async def work() -> None:
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     shard = shard_of(json.loads(await lines.readline()))
-    runner = FleetRunner(shard, _security(shard.command_config))
+    security = None if shard.command_config is None else read_properties(Path(shard.command_config))
+    runner = FleetRunner(shard, security)
     _send({"ready": True})
     if json.loads(await lines.readline() or '"stop"') != "go":
         return
@@ -67,12 +68,6 @@ async def _commands(runner: FleetRunner, lines: asyncio.StreamReader) -> None:
 def _send(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
-
-
-def _security(path: str | None) -> Any:
-    if path is None:
-        return None
-    return read_properties(Path(path))
 
 
 def main() -> None:
