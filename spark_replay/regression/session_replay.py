@@ -145,11 +145,19 @@ class Spill:
             yield from reader
 
 
-def replayed(exchanges: Iterable[pa.RecordBatch], run: Run, session: str) -> Iterator[pa.RecordBatch]:
-    """Yield the results for a session's EXCHANGES in the order of sending, as batches of REPLAYED.
+def replay_session(
+    exchanges: Iterable[pa.RecordBatch], run: Run, session: str
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Yield batches of REPLAY_RESULTS, with their DIFFS, for a session's EXCHANGES in the order of sending.
 
     Raises TargetError if the target cannot be started, and DisconnectedError if nothing listens there.
     """
+    for batch in replayed(exchanges, run, session):
+        yield split(batch)
+
+
+def replayed(exchanges: Iterable[pa.RecordBatch], run: Run, session: str) -> Iterator[pa.RecordBatch]:
+    """Yield the results as batches of REPLAYED."""
     with Spill(EXCHANGES) as kept, Spill(REPLAYED) as found:
         for batch in exchanges:
             kept.write(batch.select(EXCHANGES.names).cast(EXCHANGES))

@@ -19,7 +19,7 @@ from mockraft.spark_replay.regression import targets
 from mockraft.spark_replay.regression.captured import to_batch
 from mockraft.spark_replay.regression.diff import CHANGED, MISSING, Difference
 from mockraft.spark_replay.regression.replay import Options
-from mockraft.spark_replay.regression.session_replay import Run, replayed, split
+from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.report.examples import decode_command, request_text, response_text
 from mockraft.wire import api_keys, error_codes, messages, metadata_log_frame, record_batch, records
 from mockraft.wire.connection import parse_request, write_request, write_response
@@ -157,7 +157,7 @@ def test_replays_and_their_reports_show_secrets_only_on_request(tmp_path: Path, 
     with Controller.sync() as controller:
         target = targets.Endpoint(controller.host, controller.port)
         run = Run("r", target, Options(show_secrets=bool(words)))
-        for number, batches in enumerate(map(split, replayed([exchanges], run, "s"))):
+        for number, batches in enumerate(replay_session([exchanges], run, "s")):
             for name, batch in zip(tables, batches, strict=True):
                 (folder / name).mkdir(parents=True, exist_ok=True)
                 pq.write_table(pa.Table.from_batches([batch]), folder / name / f"{number}.parquet")

@@ -20,7 +20,6 @@ from mockraft.releases import DEFAULT
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Filter
-from mockraft.spark_replay.regression import session_replay
 from mockraft.spark_replay.regression.captured import Captured, of_batches, to_batch
 from mockraft.spark_replay.regression.coordinator import AlreadySentError, ReplayCoordinator
 from mockraft.spark_replay.regression.diff import CHANGED, NO_ANSWER, Difference
@@ -28,7 +27,7 @@ from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.remote_clock import GAP_S_MAX, RemoteClock
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
 from mockraft.spark_replay.regression.send_order import CAUSAL, PACED, RequestToSend, steps, survey
-from mockraft.spark_replay.regression.session_replay import Run, split
+from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.summary import report
 from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
@@ -141,7 +140,7 @@ SERVE = (sys.executable, "-m", "mockraft", "serve", "--port", "0")
 
 
 def replayed(exchanges: list[Captured], run: Run) -> tuple[pa.Table, pa.Table]:
-    pairs = list(map(split, session_replay.replayed([to_batch(exchanges)], run, "s")))
+    pairs = list(replay_session([to_batch(exchanges)], run, "s"))
     return pa.Table.from_batches([results for results, _ in pairs]), pa.Table.from_batches([d for _, d in pairs])
 
 
