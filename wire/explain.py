@@ -34,6 +34,10 @@ class Line(NamedTuple):
     about: str
 
 
+TRAILING = "trailing"
+"""The path of bytes behind a request's body: Kafka does not read them, and answers."""
+
+
 class Explanation(NamedTuple):
     """Everything that could be read, in byte order, and the error that stopped reading, if any."""
 
@@ -53,7 +57,8 @@ class Explanation(NamedTuple):
             if field == "name" and line.type == "string":
                 name = f"{parent}.{json.loads(line.value)}"
             is_config = field == "value" and line.type == "string" and name.startswith(f"{parent}.")
-            if is_sensitive(name.removeprefix(f"{parent}.")) if is_config else is_secret_path(field):
+            is_unread = field == TRAILING and self._may_hold_secrets
+            if is_unread or (is_sensitive(name.removeprefix(f"{parent}.")) if is_config else is_secret_path(field)):
                 data[line.offset : line.offset + line.length] = asterisks(bytes(line.length))
                 line = line._replace(value=HIDDEN)
             lines.append(line)
@@ -164,7 +169,9 @@ def _read_request_at(offset: int, data: bytes, spans: list[Span]) -> str:
     except WireError as error:
         raise broken(offset, "header", error.what) from None
     end = _read_header("RequestHeader", header_version, data, offset, spans)
-    _read_body(name, version, data, end, spans)
+    _, end = schema_reading.read_from(name, version, data, spans, end)
+    if end < len(data):
+        spans.append(Span(end, len(data) - end, TRAILING, "bytes", data[end:], None))
     return f"{name} v{version}"
 
 

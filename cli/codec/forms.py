@@ -59,6 +59,7 @@ def class_named(name: str) -> type[Message]:
     return in_use().by_name(name)
 
 
+TRAILING = "trailingBytes"
 REQUEST, RESPONSE, RECORD, OTHER, BATCHES = "request", "response", "record", "message", "batches"
 
 
@@ -172,14 +173,18 @@ def _decode_frame(subject: Subject, data: bytes, show_secrets: bool) -> Tree:
         header, header_version = "ResponseHeader", in_use().response_header_version(body_class.api_key, version)
     head, offset = class_named(header).read_from(data, header_version, 4)
     body, end = body_class.read_from(data, version, offset)
+    tree: Tree = {"header": to_json(head, header_version), "body": _tree(body, version, show_secrets)}
+    if end < len(data) and subject.kind == REQUEST:
+        # Kafka does not read them, and answers: librdkafka 0.11 sends ApiVersions so.
+        return tree | {TRAILING: len(data) - end}
     if end != len(data):
         raise WireError(f"{body_class.__name__} v{version}: {len(data) - end} bytes too many", offset=end)
-    return {"header": to_json(head, header_version), "body": _tree(body, version, show_secrets)}
+    return tree
 
 
 def _encode_frame(subject: Subject, tree: Tree) -> bytes:
     header, body = ({}, tree)
-    if set(tree) == {"header", "body"}:
+    if set(tree) - {TRAILING} == {"header", "body"}:
         header, body = _object(tree, "header"), _object(tree, "body")
     name: str | None = subject.name
     version: Json = subject.version

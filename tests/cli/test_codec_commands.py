@@ -178,6 +178,15 @@ def test_explain_for_machines() -> None:
     assert json.loads(broken.stdout)["error"]["offset"] == 9
 
 
+def test_bytes_that_kafka_does_not_read_behind_a_request_are_counted() -> None:
+    frame = "00000012 0012 0000 00000001 0004 72646b61 00000000"
+    tree = json.loads(run("decode", "--frame", frame).stdout)
+    assert (tree["header"]["clientId"], tree["body"], tree["trailingBytes"]) == ("rdka", {}, 4)
+    assert run("encode", "--frame", json.dumps(tree)).stdout.strip() == "0000000e00120000000000010004" + "72646b61"
+    line = json.loads(run("explain", "--frame", "--json", frame).stdout)["lines"][-1]
+    assert (line["path"], line["offset"], line["value"]) == ("trailing", 18, "4 bytes")
+
+
 def test_explain_reads_record_batches() -> None:
     data = record_batch.encode([b"\x01\x14\x00\x00"], base_offset=7, leader_epoch=1, timestamp_ms=5)
     result = run("explain", "--batches", "--raw", stdin=data)
