@@ -8,6 +8,7 @@ TLS 1.2 and 1.3, as Kafka's defaults are.
 from __future__ import annotations
 
 import contextlib
+import os
 import ssl
 from pathlib import Path
 from typing import Protocol
@@ -65,6 +66,8 @@ def server_context(config: TlsFiles) -> ssl.SSLContext:
     """Return the listener's SSL context. OSError, ValueError for files that cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if key_log := os.environ.get("SSLKEYLOGFILE"):
+        context.keylog_filename = key_log
     # As in Kafka: a client could keep the process busy with renegotiations.
     context.options |= ssl.OP_NO_RENEGOTIATION
     assert config.ssl_certificate_file is not None

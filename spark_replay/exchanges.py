@@ -12,14 +12,18 @@ from mockraft.spark_replay.regression.captured import Captured, of_batches
 
 
 def read_exchanges(
-    paths: str | PathLike[str] | Iterable[str | PathLike[str]], ports: Collection[int] = ()
+    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+    ports: Collection[int] = (),
+    key_log: str | PathLike[str] | None = None,
 ) -> list[Captured]:
     """Return the Kafka exchanges of capture files, numbered in the order of their requests.
 
     A request without a captured response is included; frames cut short by a snaplen are not. `ports` are the servers'
-    ports, as for `read_frames`. Raises `formats.CaptureError` for a file that is not a capture or is damaged.
+    ports, and `key_log` has secrets of TLS connections, as for `read_frames`. Raises `formats.CaptureError` for a file
+    that is not a capture or is damaged, and KeyLogError for a key log without secrets.
     """
-    frames = (batch.filter(pc.invert(batch["truncated"])) for batch in read_frames(paths, ports))
+    batches = read_frames(paths, ports, key_log=key_log)
+    frames = (batch.filter(pc.invert(batch["truncated"])) for batch in batches)
     found = sorted(of_batches(pair_exchanges_table(frames)), key=_place)
     return [each._replace(number=number) for number, each in enumerate(found, start=1)]
 

@@ -16,6 +16,7 @@ from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.file_events import CaptureError, FileEvent, FileEvents, OnError
 from mockraft.spark_replay.formats.packet_sources import Split, open_packets
+from mockraft.spark_replay.key_logs import KeyLog, read_key_log
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
@@ -32,6 +33,7 @@ def read_frames(
     frame_bytes_max: int = 100 << 20,
     on_error: OnError = "fail",
     decompressed_bytes_max: int | None = None,
+    key_log: str | PathLike[str] | KeyLog | None = None,
     conn_events: list[pa.RecordBatch] | None = None,
     file_events: list[FileEvent] | None = None,
 ) -> Iterator[pa.RecordBatch]:
@@ -49,17 +51,20 @@ def read_frames(
         on_error: for a file that is not a capture or is damaged, raise CaptureError (`fail`), or add a row of
             `file_events` and continue behind the damage (`quarantine`, `skip`).
         decompressed_bytes_max: limit for a decompressed file. Default: 200 times its size, at least 1 GiB.
+        key_log: a file with secrets of TLS connections (SSLKEYLOGFILE), or a pcapng file with such a one in it.
         conn_events: receives events of connections, as batches of `schemas.CONN_EVENTS`.
         file_events: receives what is in no table, as rows of `schemas.FILE_EVENTS`.
 
-    Raises formats.CaptureError, with file and offset, and ValueError for another value of an option.
+    Raises formats.CaptureError, with file and offset, and ValueError for another value of an option, or a
+    key log without secrets.
     """
     _check(ports, on_error, chunk_bytes=chunk_bytes, frame_bytes_max=frame_bytes_max)
     given = [paths] if isinstance(paths, str | PathLike) else paths
     files = [file for path in given for file in _files_of(fspath(path))]
     if len(files) > 1:
         files.sort(key=partial(_first_time_ns, decompressed_bytes_max=decompressed_bytes_max))
-    reassembler = Reassembler(frame_bytes_max)
+    secrets = read_key_log(fspath(key_log)) if isinstance(key_log, str | PathLike) else key_log
+    reassembler = Reassembler(frame_bytes_max, key_log=secrets)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:

@@ -18,6 +18,7 @@ from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.refusals import end_without
 from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
+from mockraft.spark_replay.key_logs import KEY_LOG_HELP, read_key_log
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.locations import refuse_credentials
 
@@ -43,6 +44,7 @@ class SparkOptions:
     on_error: str = option(
         "fail", metavar="WHAT", help="For damaged files: fail, quarantine (add to file_events), skip."
     )
+    key_log: str | None = option(None, metavar="FILE", help=KEY_LOG_HELP)
     more: list[str] | None = option(
         None, "--option", metavar="NAME=VALUE", help="An option of the source (splitBytes=16m); repeatable."
     )
@@ -57,7 +59,13 @@ class SparkOptions:
         """Return the options for `tables.frames`, with more of them. Raises OptionError for an invalid one."""
         from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 
-        given = {"ports": self.ports, "onError": self.on_error, **more, **pairs(self.more, "--option")}
+        given = {
+            "ports": self.ports,
+            "onError": self.on_error,
+            "keyLog": self.key_log,
+            **more,
+            **pairs(self.more, "--option"),
+        }
         options = {name: value for name, value in given.items() if value is not None}
         try:
             SourceOptions.read({"level": "frames"} | options, levels=("frames",))
@@ -76,29 +84,30 @@ class SparkOptions:
 
     def no_kafka(self, files: Sequence[str]) -> str:
         """Return a message for captures without any frame."""
-        return no_kafka(files, self.ports)
+        return no_kafka(files, self.ports, self.key_log)
 
 
-def no_kafka(files: Sequence[str], ports: str | None, *, are_captures: bool = True) -> str:
+def no_kafka(files: Sequence[str], ports: str | None, key_log: str | None = None, *, are_captures: bool = True) -> str:
     """Return a message for captures, or a folder of tables, without any frame: what is there, and what to try."""
     where = files[0] if len(files) == 1 else f"{len(files):,} files"
     lines = [f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}"]
     if are_captures:
-        lines += _hints(files)
+        lines += _hints(files, key_log)
     return "\n  ".join(lines)
 
 
-def _hints(files: Sequence[str]) -> Iterator[str]:
+def _hints(files: Sequence[str], key_log: str | None) -> Iterator[str]:
     """Yield what captures have instead of frames."""
     from mockraft.spark_replay.seen_traffic import seen_traffic
 
-    traffic, left_out = seen_traffic(files)
+    traffic, left_out = seen_traffic(files, read_key_log(key_log) if key_log else None)
+    without = f"{key_log} has no secrets of their handshakes" if key_log else "try --key-log FILE (SSLKEYLOGFILE)"
     for each in traffic[:_HINTS_MAX]:
         what = f"port {each.port}: "
         if each.frames:
             yield f"{what}{each.frames:,} Kafka frames; try --ports {each.port}"
         elif each.with_tls:
-            yield f"{what}TLS on {_connections(each.with_tls)}, whose frames cannot be read"
+            yield f"{what}TLS on {_connections(each.with_tls)}; {without}"
         else:
             yield f"{what}{_connections(each.connections)}, not of Kafka"
     if len(traffic) > _HINTS_MAX:

@@ -16,6 +16,7 @@ from mockraft.cli.spark.options import no_kafka
 from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import blaming, option, required
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
+from mockraft.spark_replay.key_logs import KEY_LOG_HELP, KeyLogError, read_key_log
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.listing import is_folder
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -64,6 +65,7 @@ class ReportOptions:
     ports: list[str] | None = option(
         None, "--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports; repeatable. Default: all."
     )
+    key_log: str | None = option(None, metavar="FILE", help=KEY_LOG_HELP)
     replay: str | None = option(None, metavar="DIR", help="Tables of mockraft spark replay.")
     title: str | None = option(None, help="The page's heading.")
     on_error: Literal["fail", "skip"] = option(
@@ -96,6 +98,8 @@ def report(options: ReportOptions) -> None:
                 _misuse(f"{flag} {folder} is not a folder")
     with blaming("--captures", NoCaptureError):
         files = capture_paths(options.captures or ())
+    with blaming("--key-log", KeyLogError):
+        key_log = read_key_log(options.key_log) if options.key_log else None
     for flag, path in (("--html", options.html), ("--json", options.json_file)):
         if path is not None and os.path.abspath(path) in map(os.path.abspath, files):
             _misuse(f"{flag} {path} is one of --captures")
@@ -103,7 +107,7 @@ def report(options: ReportOptions) -> None:
         with _progress() as on_rows:
             found = write_report(
                 options.html,
-                Captures(files, servers, options.on_error) if files else options.tables,
+                Captures(files, servers, options.on_error, key_log) if files else options.tables,
                 replay=options.replay,
                 title=options.title,
                 show_secrets=options.show_secrets,
@@ -122,7 +126,7 @@ def report(options: ReportOptions) -> None:
         _show(found, options.html)
     if _is_empty(found):
         ports = ",".join(map(str, servers))
-        _misuse(no_kafka(files or [str(options.tables)], ports, are_captures=bool(files)))
+        _misuse(no_kafka(files or [str(options.tables)], ports, options.key_log, are_captures=bool(files)))
     if options.strict and not _is_clean(found):
         raise SystemExit(ExitCode.FAILED)
 

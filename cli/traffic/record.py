@@ -13,6 +13,7 @@ from mockraft.cli.traffic.capture import Addresses, record_until_signal
 from mockraft.cli.traffic.replay import exchanges_of
 from mockraft.kafka_api.options import OptionError, option, required
 from mockraft.server.admin.recorder import StubChoice
+from mockraft.spark_replay.key_logs import KEY_LOG_HELP
 from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
 from mockraft.testing.recorder import chosen_stubs
 
@@ -38,6 +39,7 @@ class Options:
     out: Path = required(help="The stub file; - for stdout.")
     capture: Path | None = option(None, help="A pcap or pcapng file.")
     port: list[int] | None = option(None, help="The captured controller's port; repeatable. Default: all servers.")
+    key_log: Path | None = option(None, help=KEY_LOG_HELP)
     upstream: str | None = option(None, metavar="HOST:PORT", help="Record from this controller instead.")
     listen: str = option("127.0.0.1:19093", metavar="HOST:PORT", help="With --upstream: address for brokers.")
     filters: list[str] | None = option(
@@ -55,7 +57,7 @@ def record(options: Options) -> None:
     """Record; see ABOUT."""
     api_filter(options.filters)
     if options.capture is not None and options.upstream is None:
-        exchanges = exchanges_of("record", options.capture, options.port)
+        exchanges = exchanges_of("record", options.capture, options.port, options.key_log)
     elif options.capture is None and options.upstream is not None:
         addresses = Addresses.parse(options.listen, [options.upstream])
         exchanges = record_until_signal("record", RecordedExchanges, addresses, out=options.out).exchanges

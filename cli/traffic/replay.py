@@ -12,6 +12,7 @@ from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, client_security, end, end_without, host_and_port, write_file, write_json
 from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import OptionError, blaming, option, required
+from mockraft.spark_replay.key_logs import KEY_LOG_HELP, KeyLogError
 from mockraft.spark_replay.regression import replay as replaying
 from mockraft.spark_replay.regression.replay import LEFT_OUT
 from mockraft.spark_replay.regression.replay import replay as replay_exchanges
@@ -59,6 +60,7 @@ class CaptureOptions:
 
     capture: Path = required(help="A pcap or pcapng file, from mockraft capture or tcpdump.")
     port: list[int] | None = option(None, help="The captured controller's port; repeatable. Default: all servers.")
+    key_log: Path | None = option(None, help=KEY_LOG_HELP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +92,7 @@ def replay(options: Options) -> None:
     """Replay; see ABOUT."""
     host, port = host_and_port(options.bootstrap, "--bootstrap")
     kept = api_filter(options.filters)
-    exchanges = exchanges_of("replay", options.capture, options.port)
+    exchanges = exchanges_of("replay", options.capture, options.port, options.key_log)
     pace = _speed(options.speed)
     if options.admin is not None and pace is not None:
         raise OptionError("a virtual clock has no pace: leave --speed at max", "--admin")
@@ -115,7 +117,7 @@ def replay(options: Options) -> None:
         raise SystemExit(ExitCode.FAILED)
 
 
-def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[Captured]:
+def exchanges_of(command: str, capture: Path, ports: list[int] | None, key_log: Path | None) -> list[Captured]:
     """Return the exchanges of a capture file. End the command if there are none or it cannot be read."""
     try:
         from mockraft.spark_replay.exchanges import read_exchanges
@@ -123,8 +125,8 @@ def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[C
         end_without(command, error.name, "captures")
     from mockraft.spark_replay.formats import CaptureError
 
-    with blaming("--capture", CaptureError):
-        exchanges = read_exchanges(capture, ports or ())
+    with blaming("--capture", CaptureError), blaming("--key-log", KeyLogError):
+        exchanges = read_exchanges(capture, ports or (), key_log)
     if not exchanges:
         where = f" to port {', '.join(map(str, ports))}" if ports else ""
         raise OptionError(f"{capture} has no Kafka exchanges{where}", "--capture")

@@ -76,7 +76,12 @@ def _read(
     opener = Opener()
     done, name = 0, Location.parse(path).name
     for batch in read_frames(
-        path, captures.ports, on_error=captures.on_error, conn_events=conn_events, file_events=file_events
+        path,
+        captures.ports,
+        on_error=captures.on_error,
+        key_log=captures.key_log,
+        conn_events=conn_events,
+        file_events=file_events,
     ):
         at = 0
         for messages in decode_batches([batch]):

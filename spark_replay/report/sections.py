@@ -34,6 +34,7 @@ TEXTS_OF_CONN_EVENTS = {
     "skipped": "bytes that are part of no frame",
     "given_up": "directions whose bytes are mostly no frames",
     "tls": "TLS connections",
+    "sealed": "directions decrypted with a key log",
     "sasl": "connections with raw SASL tokens",
     "not_kafka": "connections that are not Kafka",
     "hole": "packets cut by the snap length",

@@ -11,6 +11,7 @@ from typing import Any
 from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.formats.splits import SplitIndex
+from mockraft.spark_replay.key_logs import KeyLog, KeyLogError, read_key_log
 from mockraft.spark_replay.storage import LocationError
 from mockraft.spark_replay.storage.locations import refuse_credentials
 from mockraft.wire.names import similar_names
@@ -45,6 +46,7 @@ class SourceOptions:
     on_error: OnError = "fail"
     push_filters: bool = False
     max_files_per_trigger: int | None = None
+    key_log: KeyLog | None = None
     quiet_seconds: int = 5
 
     @classmethod
@@ -82,6 +84,8 @@ class SourceOptions:
             )
         if self.api_keys and self.level != "frames":
             raise OptionError(f"option apiKeys: not possible at level {self.level}: only frames have an API")
+        if self.key_log is not None and self.level != "frames":
+            raise OptionError(f"option keyLog: not possible at level {self.level}: only frames are decrypted")
         if self.chunk_bytes > CHUNK_BYTES_MAX:
             raise OptionError(f"option chunkBytes: {self.chunk_bytes} is more than {CHUNK_BYTES_MAX} (512m)")
         if None not in (self.time_from_ns, self.time_to_ns) and self.time_from_ns >= self.time_to_ns:  # type: ignore[operator]
@@ -149,6 +153,13 @@ def _truth(text: str) -> bool:
     return _one_of("true", "false")(text) == "true"
 
 
+def _key_log(path: str) -> KeyLog:
+    try:
+        return read_key_log(path)
+    except KeyLogError as error:
+        raise ValueError(f"!{error}") from None
+
+
 def _at_least(least: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if int(text) < least:
@@ -174,6 +185,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str], object]]] = {
     "onError": ("fail, quarantine or skip", _one_of("fail", "quarantine", "skip")),
     "pushFilters": ("true or false", _truth),
     "maxFilesPerTrigger": ("a number of files, 1 or more", _at_least(1)),
+    "keyLog": ("a key log (SSLKEYLOGFILE), or a pcapng file with one", _key_log),
     "quietSeconds": ("a number of seconds, 0 or more", _at_least(0)),
 }
 """Each option: its allowed values as text, and its parser."""

@@ -194,7 +194,7 @@ def checked_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def new_reassembler(options: SourceOptions, *, sorted_by_connection: bool = False) -> Reassembler:
     """Return a reassembler with the options."""
-    return Reassembler(options.max_frame_bytes, sorted_by_connection=sorted_by_connection)
+    return Reassembler(options.max_frame_bytes, sorted_by_connection=sorted_by_connection, key_log=options.key_log)
 
 
 def _read_packets(split: Split, options: SourceOptions, predicates: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:

@@ -35,7 +35,7 @@ BODIES = ("variant", "json", "none")
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 # Options applied to frames, not passed to the source.
-_OF_FRAMES = ("apikeys", "includebytes", "level", "pushfilters")
+_OF_FRAMES = ("apikeys", "includebytes", "keylog", "level", "pushfilters")
 
 
 def frames(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
@@ -186,6 +186,8 @@ def _events_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -
 
 def _followed(spark: SparkSession, path: Paths, table: Followed, buckets: int, options: dict[str, object]) -> DataFrame:
     given = _checked(options)
+    if _read(given).key_log is not None:
+        raise OptionError("option keyLog: not possible in a stream, whose checkpoint would have its secrets")
     runs = _load(spark, path, "runs", given, is_stream=True)
     of_table = _read(given) if table == "frames" else replace(_read(given), api_keys=(), include_bytes=True)
     return follow(runs, table, of_table, buckets)

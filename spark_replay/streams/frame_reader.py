@@ -10,7 +10,7 @@ Every byte is part of a frame, or counted in an event: `skipped`, `unfinished`, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from mockraft.spark_replay import walks
@@ -19,6 +19,9 @@ from mockraft.spark_replay.streams import headers
 from mockraft.spark_replay.streams.alignment import Found, Window, first_request, first_response
 from mockraft.spark_replay.streams.connections import Connection, Direction, Gap, Hole
 from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces, Stretch, joined
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.streams.tls import Decryption
 
 _TAIL_BYTES_MAX = 256 << 20
 _HEAD_BYTES = headers.REQUEST.size
@@ -68,6 +71,7 @@ class FrameReader:
         self.buffer = buffer
         self.frame_bytes_max = frame_bytes_max
         self.report_event = report_event
+        self.decryption: Decryption | None = None
         # Bytes held of half-read frames, over all connections.
         self.tail_bytes = 0
 
@@ -244,6 +248,8 @@ class FrameReader:
         if verdict is None:
             self._keep(connection, direction, rest, at, end)
             return False
+        if headers.is_tls(head) and self._decrypts(connection, direction, rest, at, end):
+            return False
         # The bytes that are no request are skipped with the rest.
         direction.skip(end - at, rest.pieces.time(at))
         if headers.is_tls(head):
@@ -331,8 +337,7 @@ class FrameReader:
             if len(head) >= 4:
                 (length,) = headers.LENGTH.unpack_from(head)
                 if not self._is_possible(direction, head, length):
-                    self._desync(connection, direction, rest, at, head)
-                    return at
+                    return self._desync(connection, direction, rest, at, end, head)
                 if len(head) == _HEAD_BYTES or direction.is_response:
                     direction.tail_need = 4 + length
         size = min(direction.tail_need - direction.tail_bytes, end - at) if direction.tail_need else end - at
@@ -398,8 +403,7 @@ class FrameReader:
             return end
         if state == walks.SASL:
             return self._hand_over(connection, direction, rest, after, end)
-        self._desync(connection, direction, rest, after, rest.bytes(after, min(after + _HEAD_BYTES, end)))
-        return after
+        return self._desync(connection, direction, rest, after, end, rest.bytes(after, min(after + _HEAD_BYTES, end)))
 
     def _found(
         self, connection: Connection, direction: Direction, bounds: Array, view: bytes | memoryview, base: int
@@ -420,11 +424,14 @@ class FrameReader:
         size, direction.skipped_bytes = direction.skipped_bytes, 0
         self.report_event(connection, direction, "skipped", direction.skipped_ns, size, "")
 
-    def _desync(self, connection: Connection, direction: Direction, rest: Rest, at: int, head: bytes) -> None:
+    def _desync(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int, head: bytes) -> int:
+        """Handle bytes that are no frame; return where reading continues."""
         ts_ns = rest.pieces.time(at)
         if not direction.frames and headers.is_tls(head):
+            if self._decrypts(connection, direction, rest, at, end):
+                return end
             self.close(connection, direction, "tls", ts_ns, "")
-            return
+            return at
         self._skip_tail(direction)
         direction.lose()
         direction.desyncs += 1
@@ -435,6 +442,14 @@ class FrameReader:
             direction.is_dead = True
             detail = f"{_DESYNCS_MAX} times the bytes after a frame were none: the rest is not read"
             self.report_event(connection, direction, "given_up", ts_ns, 0, detail)
+        return at
+
+    def _decrypts(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> bool:
+        """Decrypt a connection from its client's first bytes on, if there is a key log."""
+        if self.decryption is None or connection.tls is not None or direction.is_response:
+            return False
+        self.decryption.start(connection, joined([*self._take_tail(direction), rest.copy(at, end)]))
+        return True
 
     def _hand_over(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> int:
         """Stop reading after SaslHandshake v0: the client sends raw tokens."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from mockraft.spark_replay.arrow_columns import Array
+from mockraft.spark_replay.key_logs import KeyLog
 from mockraft.spark_replay.streams.connections import (
     LATE_NS,
     STRAY_BYTES,
@@ -30,6 +31,7 @@ from mockraft.spark_replay.streams.frame_reader import UNPROVEN_BYTES_MAX, Frame
 from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing
 from mockraft.spark_replay.streams.run_rows import RunBatch, RunRow
 from mockraft.spark_replay.streams.runs import BY_PORTS, FIN, RST, SYN
+from mockraft.spark_replay.streams.tls import Decryption
 
 _ADDED_BYTES_MAX = 16 << 20
 # Ended connections keep their names until their frames are flushed.
@@ -65,10 +67,16 @@ class Reassembler:
         frame_bytes_max: longest frame; a larger length is an error in the stream.
         limits: what is kept at most.
         sorted_by_connection: the runs come one connection after the other, so each ends where the next one starts.
+        key_log: secrets of TLS connections, which are decrypted.
     """
 
     def __init__(
-        self, frame_bytes_max: int = 100 << 20, *, limits: Limits = LIMITS, sorted_by_connection: bool = False
+        self,
+        frame_bytes_max: int = 100 << 20,
+        *,
+        limits: Limits = LIMITS,
+        sorted_by_connection: bool = False,
+        key_log: KeyLog | None = None,
     ) -> None:
         self._held_bytes_max, self._connections_max, self._waiting_bytes_max, incarnations_kept = limits
         self._is_sorted = sorted_by_connection
@@ -86,6 +94,8 @@ class Reassembler:
         self._pairing = Pairing(rows_max=200_000, bytes_max=self._waiting_bytes_max)
         self._buffer = FrameBuffer()
         self._reader = FrameReader(self._buffer, frame_bytes_max, self._report)
+        if key_log is not None:
+            self._reader.decryption = Decryption(key_log, self._reader)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state between two calls of `receive`: without the last batch, of which nothing is needed."""
@@ -198,7 +208,7 @@ class Reassembler:
         for each in connection.sides:
             while each.waiting and row.ts_ns > each.waiting[0].ts_ns + LATE_NS:
                 self._skip_gap(connection, each)
-        if row.seq != next_seq & 0xFFFFFFFF or direction.waiting or row.has_holes:
+        if row.seq != next_seq & 0xFFFFFFFF or direction.waiting or row.has_holes or connection.tls:
             self._take_out_of_order(connection, direction, row)
         else:
             self._take_in_order(direction, row)
@@ -354,7 +364,9 @@ class Reassembler:
             if isinstance(each, Hole):
                 self._read(connection, direction, parts)
                 parts, size = [], 0
-                self._reader.hole(connection, direction, each._replace(ts_ns=max(each.ts_ns, direction.ts_ns)))
+                self._reader_of(connection).hole(
+                    connection, direction, each._replace(ts_ns=max(each.ts_ns, direction.ts_ns))
+                )
                 continue
             parts.append(each)
             size += len(each.data)
@@ -365,14 +377,19 @@ class Reassembler:
 
     def _read(self, connection: Connection, direction: Direction, parts: list[Stretch]) -> None:
         if parts:
-            self._reader.read_stretch(connection, direction, direction.in_time(joined(parts)))
+            self._reader_of(connection).read_stretch(connection, direction, direction.in_time(joined(parts)))
+
+    def _reader_of(self, connection: Connection) -> FrameReader | Decryption:
+        """Return what reads a connection's streams."""
+        decryption = self._reader.decryption
+        return self._reader if connection.tls is None or decryption is None else decryption
 
     def _skip_gap(self, connection: Connection, direction: Direction) -> None:
         """Give up the missing bytes before the first waiting ones."""
         assert direction.next_seq is not None
         first = direction.waiting[0]
         missing = first.start - direction.next_seq
-        self._reader.gap(connection, direction, missing)
+        self._reader_of(connection).gap(connection, direction, missing)
         self._report(connection, direction, "gap", first.ts_ns, missing, "")
         direction.next_seq = first.start
         self._release(connection, direction)
@@ -449,7 +466,8 @@ class Reassembler:
         if direction.tail:
             size = self._reader.drop_tail(direction)
             self._report(connection, direction, "unfinished", ts_ns, size, "the capture ends inside a frame")
-        for kind, size in (("dup", direction.dup_bytes), ("hole", direction.hole_bytes)):
+        sealed = 0 if connection.tls is None else connection.tls.of(direction).sealed_bytes
+        for kind, size in (("dup", direction.dup_bytes), ("hole", direction.hole_bytes), ("sealed", sealed)):
             if size:
                 self._report(connection, direction, kind, ts_ns, size, "")
 

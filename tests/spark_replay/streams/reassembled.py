@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.frames import read_frames
+from mockraft.spark_replay.key_logs import KeyLog
 from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES, RUNS
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
@@ -37,12 +38,14 @@ def read(path: Path, ports: Collection[int] = (PORT,), **options: Any) -> tuple[
     return in_order(frames), pa.Table.from_batches(events, schema=CONN_EVENTS).to_pylist()
 
 
-def read_sorted(path: Path, ports: Collection[int], chunk_bytes: int, batch_rows: int) -> tuple[list[Row], list[Row]]:
+def read_sorted(
+    path: Path, ports: Collection[int], chunk_bytes: int, batch_rows: int, key_log: KeyLog | None = None
+) -> tuple[list[Row], list[Row]]:
     """The same as a partition of Spark would: runs sorted by connection, some at a time."""
     runs = [make_runs(segments, ports) for segments in read_segments(path, ports=ports, chunk_bytes=chunk_bytes)]
     keys = ("conn_id", "first_ts_ns", "file", "file_offset")
     table = pa.Table.from_batches(runs, schema=RUNS).sort_by([(key, "ascending") for key in keys]).combine_chunks()
-    reassembler = Reassembler(sorted_by_connection=True)
+    reassembler = Reassembler(sorted_by_connection=True, key_log=key_log)
     frames = []
     for batch in table.to_batches(max_chunksize=batch_rows):
         frames += list(reassembler.receive(batch))
