@@ -109,7 +109,8 @@ def _hints(files: Sequence[str], key_log: str | None) -> Iterator[str]:
         elif each.with_tls:
             yield f"{what}TLS on {_connections(each.with_tls)}; {without}"
         else:
-            yield f"{what}{_connections(each.connections)}, not of Kafka"
+            alone = f"if only responses were captured, try --ports {each.port}"
+            yield f"{what}{_connections(each.connections)}, not of Kafka; {alone}"
     if len(traffic) > _HINTS_MAX:
         yield f"{len(traffic) - _HINTS_MAX:,} more ports"
     for kind, what in _LEFT_OUT.items():

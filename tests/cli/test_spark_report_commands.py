@@ -70,8 +70,8 @@ def test_a_report_without_frames_lists_what_the_capture_has(tmp_path: Path) -> N
     found = run("--captures", captures, "--html", tmp_path / "r.html")
     assert found.stderr.splitlines()[-4:] == [
         "mockraft spark report: no Kafka frame was found in 2 files",
-        "  port 9443: TLS on 1 connection, whose frames cannot be read",
-        "  port 9093: 1 connection, not of Kafka",
+        "  port 9443: TLS on 1 connection; try --key-log FILE (SSLKEYLOGFILE)",
+        "  port 9093: 1 connection, not of Kafka; if only responses were captured, try --ports 9093",
         f"  {len(other)} packets of link type 147, which is not known; the source's option linktype=1 reads them as "
         "Ethernet",
     ]
