@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,6 @@ from mockraft.spark_replay.schemas import CONN_EVENTS
 from mockraft.spark_replay.streams.frame_columns import Stretch
 from mockraft.spark_replay.streams.overlaps import first_copies
 from mockraft.spark_replay.streams.pairing import ConnectionNames
-
-if TYPE_CHECKING:
-    from mockraft.spark_replay.streams.tls import TlsConnection
 
 _HALF, _MASK = 1 << 31, 0xFFFFFFFF
 STRAY_BYTES = 1 << 30
@@ -259,8 +256,8 @@ class Connection:
     # Postponed bytes when a client was last searched for in them.
     searched_bytes: int = 0
     open: OpenRequests = field(default_factory=OpenRequests)
-    # Set if its TLS records are opened.
-    tls: TlsConnection | None = None
+    # Its `TlsConnection`, if its records are opened.
+    tls: object | None = None
 
     @property
     def sides(self) -> tuple[Direction, Direction]:

@@ -10,7 +10,7 @@ Every byte is part of a frame, or counted in an event: `skipped`, `unfinished`, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from mockraft.spark_replay import walks
@@ -19,9 +19,6 @@ from mockraft.spark_replay.streams import headers
 from mockraft.spark_replay.streams.alignment import Found, Window, first_request, first_response
 from mockraft.spark_replay.streams.connections import Connection, Direction, Gap, Hole
 from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces, Stretch, joined
-
-if TYPE_CHECKING:
-    from mockraft.spark_replay.streams.tls import Decryption
 
 _TAIL_BYTES_MAX = 256 << 20
 _HEAD_BYTES = headers.REQUEST.size
@@ -71,7 +68,8 @@ class FrameReader:
         self.buffer = buffer
         self.frame_bytes_max = frame_bytes_max
         self.report_event = report_event
-        self.decryption: Decryption | None = None
+        # Takes over the streams of a connection from its client's first bytes on, if it has TLS.
+        self.decrypt: Callable[[Connection, Stretch], None] | None = None
         # Bytes held of half-read frames, over all connections.
         self.tail_bytes = 0
 
@@ -446,9 +444,9 @@ class FrameReader:
 
     def _decrypts(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> bool:
         """Decrypt a connection from its client's first bytes on, if there is a key log."""
-        if self.decryption is None or connection.tls is not None or direction.is_response:
+        if self.decrypt is None or connection.tls is not None or direction.is_response:
             return False
-        self.decryption.start(connection, joined([*self._take_tail(direction), rest.copy(at, end)]))
+        self.decrypt(connection, joined([*self._take_tail(direction), rest.copy(at, end)]))
         return True
 
     def _hand_over(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> int:

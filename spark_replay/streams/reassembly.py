@@ -31,7 +31,7 @@ from mockraft.spark_replay.streams.frame_reader import UNPROVEN_BYTES_MAX, Frame
 from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing
 from mockraft.spark_replay.streams.run_rows import RunBatch, RunRow
 from mockraft.spark_replay.streams.runs import BY_PORTS, FIN, RST, SYN
-from mockraft.spark_replay.streams.tls import Decryption
+from mockraft.spark_replay.streams.tls import Decryption, side_of
 
 _ADDED_BYTES_MAX = 16 << 20
 # Ended connections keep their names until their frames are flushed.
@@ -94,8 +94,10 @@ class Reassembler:
         self._pairing = Pairing(rows_max=200_000, bytes_max=self._waiting_bytes_max)
         self._buffer = FrameBuffer()
         self._reader = FrameReader(self._buffer, frame_bytes_max, self._report)
+        self._decryption: Decryption | None = None
         if key_log is not None:
-            self._reader.decryption = Decryption(key_log, self._reader)
+            self._decryption = Decryption(key_log, self._reader)
+            self._reader.decrypt = self._decryption.start
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state between two calls of `receive`: without the last batch, of which nothing is needed."""
@@ -381,8 +383,7 @@ class Reassembler:
 
     def _reader_of(self, connection: Connection) -> FrameReader | Decryption:
         """Return what reads a connection's streams."""
-        decryption = self._reader.decryption
-        return self._reader if connection.tls is None or decryption is None else decryption
+        return self._reader if connection.tls is None or self._decryption is None else self._decryption
 
     def _skip_gap(self, connection: Connection, direction: Direction) -> None:
         """Give up the missing bytes before the first waiting ones."""
@@ -466,7 +467,7 @@ class Reassembler:
         if direction.tail:
             size = self._reader.drop_tail(direction)
             self._report(connection, direction, "unfinished", ts_ns, size, "the capture ends inside a frame")
-        sealed = 0 if connection.tls is None else connection.tls.of(direction).sealed_bytes
+        sealed = 0 if connection.tls is None else side_of(connection, direction).sealed_bytes
         for kind, size in (("dup", direction.dup_bytes), ("hole", direction.hole_bytes), ("sealed", sealed)):
             if size:
                 self._report(connection, direction, kind, ts_ns, size, "")

@@ -350,9 +350,15 @@ class Decryption:
         return None
 
 
+def side_of(connection: Connection, direction: Direction) -> TlsSide:
+    """Return the state of one side of a connection that is decrypted."""
+    return _of(connection, direction)[1]
+
+
 def _of(connection: Connection, direction: Direction) -> tuple[TlsConnection, TlsSide]:
-    assert connection.tls is not None
-    return connection.tls, connection.tls.of(direction)
+    tls = connection.tls
+    assert isinstance(tls, TlsConnection)
+    return tls, tls.of(direction)
 
 
 def _version(extensions: bytes) -> bytes:
