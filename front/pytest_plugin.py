@@ -35,7 +35,8 @@ def _marker_options() -> list[str]:
     """Return the names of the marker's options; those of the controller are in the table of options."""
     from mockraft.server.config import OPTIONS
 
-    return ["brokers=1", "controllers=3", "strict=True", "assert_all_used=False", *(f"{row.name}=…" for row in OPTIONS)]
+    of_the_fixtures = ["brokers=1", "controllers=3", "observers=1", "strict=True", "assert_all_used=False"]
+    return [*of_the_fixtures, *(f"{row.name}=…" for row in OPTIONS)]
 
 
 def pytest_configure(config: pytest.Config) -> None:

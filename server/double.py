@@ -25,7 +25,7 @@ from mockraft.server.complaints import Complaint, complain, failures, unexpected
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
 from mockraft.server.request_types import finds_requests, verifies_requests, waits_for_requests
-from mockraft.server.running import NothingRunsError, RunningController, most_advanced, quorum_failure
+from mockraft.server.running import NothingRunsError, RunningController, most_advanced, quorum_failure, running_node
 from mockraft.server.scripted import ScriptedRequests
 from mockraft.server.state.state import State
 from mockraft.server.stubs.match import Match
@@ -451,9 +451,22 @@ class Double:
         for running in self.nodes().values():
             running.offer(offer)
 
-    def restart_in_place(self) -> None:
-        """Restart the only controller with its log, port and journal: connections break. ValueError for a quorum."""
-        self._alone("its nodes are restarted one by one, with `Quorum.restart`").restart()
+    def restart_in_place(self, node_id: int | None = None) -> None:
+        """Restart the only controller, or a node of a quorum, with its log, port and journal: connections break.
+
+        ValueError for a quorum without a node id, and for a node that does not run.
+        """
+        if node_id is None:
+            self._alone("its nodes are restarted one by one, with `Quorum.restart`").restart()
+        else:
+            running_node(self.nodes(), node_id).restart()
+
+    def lose_disk(self, node_id: int) -> None:
+        """Restart a node of a quorum with an empty data directory, as an observer; the old one is renamed.
+
+        ValueError if it does not run, or is the only voter.
+        """
+        running_node(self.nodes(), node_id).lose_disk()
 
     def load(self, path: str | Path) -> None:
         """Start again with a state that `state.save` wrote, or with a snapshot of Kafka's; connections are closed.

@@ -57,6 +57,11 @@ class QuorumConnections:
             if address in changed:
                 link.drop()
 
+    def reset(self) -> None:
+        """Close every connection; a request in flight is forgotten, as its node is."""
+        for link in self._links.values():
+            link.reset()
+
     async def until_quiet(self, timeout_s: float) -> None:
         """Return when no request is in flight, or after the timeout."""
         in_flight = [link.in_flight for link in self._links.values() if link.in_flight is not None]
@@ -95,9 +100,12 @@ class _Link:
             asyncio.get_running_loop().call_soon(self._answered, self._outgoing_id, None)
         self._disconnect()
 
-    async def close(self) -> None:
+    def reset(self) -> None:
         self._forget()
         self._disconnect()
+
+    async def close(self) -> None:
+        self.reset()
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     def _forget(self) -> bool:

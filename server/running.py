@@ -8,6 +8,7 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from mockraft.kafka_api.clock import Clock, RealClock
 from mockraft.kafka_api.journal import Journal
@@ -28,6 +29,8 @@ from mockraft.server.tcp import TcpListener
 
 GRACEFUL_SHUTDOWN_S = 1.0
 """Time that a stopping leader waits for the other nodes to receive its EndQuorumEpoch."""
+
+T = TypeVar("T")
 
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
 
@@ -96,11 +99,12 @@ class RunningController:
             undo.pop_all()
         return cls(node, listener, clock, rng)
 
-    def script(self, do: Callable[[Raft, int], None]) -> None:
-        """Run an operation of the raft node now (`Raft.elect`, `Raft.resign`) and send its requests."""
+    def script(self, do: Callable[[Raft, int], T]) -> T:
+        """Run an operation of the raft node now (`Raft.elect`, `Raft.resign`), send its requests, return its result."""
         now_ms = self.clock.now_ms()
-        do(self.controller.raft, now_ms)
+        done = do(self.controller.raft, now_ms)
         self.listener.perform(self.node.tick(now_ms), now_ms)
+        return done
 
     def offer(self, offer: Offer | None) -> None:
         """Offer another release or other API versions from the next request on; None: as configured."""
@@ -113,11 +117,28 @@ class RunningController:
     def restart(self) -> None:
         """Restart the controller as a restarted process would, on the same port and with the same log.
 
-        No graceful shutdown: every connection is closed, in-memory state (sessions, login quotas) is lost, and the
-        next epoch begins. A log in memory is kept as if it were on a disk. The journal continues. Raises what
-        Raft.open raises, and ValueError for a node of several: `RunningQuorum.restart` does that.
+        No graceful shutdown: every connection is closed, in-memory state (sessions, login quotas) is lost, and a
+        single controller begins the next epoch. A log in memory is kept as if it were on a disk. The journal continues.
+        Raises what Raft.open raises.
         """
         self._restart_with(self.config, keeps_log=True)
+
+    def lose_disk(self) -> None:
+        """Restart a node of several with an empty data directory; the old one is kept under another name.
+
+        A new directory has a new id, which is not that of a voter: the node follows as an observer. ValueError for
+        the only voter, and for a log in memory.
+        """
+        others = [node for node_id, node in self.controller.raft.voters.nodes.items() if node_id != self.config.node_id]
+        if self.config.data_dir is None or not others:
+            raise ValueError(f"node {self.config.node_id} cannot lose its log: no other voter has it, or no disk")
+        config = self.config
+        if config.initial_controllers:
+            servers = ",".join(f"{each.host}:{each.port}" for node in others for each in node.endpoints)
+            config = dataclasses.replace(config, initial_controllers=None, controller_quorum_bootstrap_servers=servers)
+        self.controller.close()
+        self.config.data_dir.rename(f"{self.config.data_dir}-lost-{self.clock.now_ms()}")
+        self._restart_with(config, keeps_log=False)
 
     def reset_log(self, initial_state: Path | None = None) -> None:
         """Drop all state on the same port: as `restart`, with a new log or with this state.
@@ -130,8 +151,6 @@ class RunningController:
         self._restart_with(dataclasses.replace(self.config, initial_state=begins_with), keeps_log=False)
 
     def _restart_with(self, config: ControllerConfig, *, keeps_log: bool) -> None:
-        if not config.is_alone:
-            raise ValueError(f"node {config.node_id} is one of several: restart it with `Quorum.restart`")
         now_ms = self.clock.now_ms()
         log = self.controller.log
         if keeps_log and config.data_dir is None:
@@ -171,6 +190,13 @@ def most_advanced(nodes: Mapping[int, RunningController]) -> RunningController:
         return controller.epoch, controller.log.last_epoch, controller.log.end_offset
 
     return max(nodes.values(), key=knows)
+
+
+def running_node(nodes: Mapping[int, RunningController], node_id: int) -> RunningController:
+    """Return the node of this id. ValueError if it does not run."""
+    if node_id not in nodes:
+        raise ValueError(f"node {node_id} is not running; there are {sorted(nodes)}")
+    return nodes[node_id]
 
 
 def node_failures(nodes: Mapping[int, RunningController]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Several controllers in one process with one history: voters of one quorum that use their own listeners.
+"""Several controllers in one process with one history: nodes of one quorum that use their own listeners.
 
 Test operations act as on processes: a kill is not announced, a cut link drops what is sent on it, an election is one
 of raft.
@@ -21,7 +21,7 @@ from mockraft.kafka_api.journal import Journal
 from mockraft.kafka_api.listening import bind
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
-from mockraft.server.controller.log.data_dir import DataDirError
+from mockraft.server.controller.log.data_dir import DataDirError, directory_id_of
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import RunningController, advertised_host
 from mockraft.server.stubs.script import Script
@@ -63,18 +63,20 @@ class RunningQuorum:
         cls,
         config: ControllerConfig,
         controllers: int,
+        observers: int = 0,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         script: Script | None = None,
     ) -> RunningQuorum:
         """Start `controllers` nodes with the ids from `config.node_id` on, and hold their first election.
 
-        Ports go up from `config.port`; with 0 each takes any free one. Each has the folder `controller-ID` of
-        `config.data_dir`; without one, of a temporary folder, so that a killed node finds its log again. OSError when a
-        port is taken, DataDirError when a folder cannot be used.
+        They are the first voters; `observers` more follow them until they are added. Ports go up from `config.port`;
+        with 0 each takes any free one. Each has the folder `controller-ID` of `config.data_dir`; without one, of a
+        temporary folder, so that a killed node finds its log again. OSError when a port is taken, DataDirError when a
+        folder cannot be used.
         """
         rng = rng or random.Random(config.seed)
-        ids = range(config.node_id, config.node_id + controllers)
+        ids = range(config.node_id, config.node_id + controllers + observers)
         with contextlib.ExitStack() as unused:
             data_dir = config.data_dir
             if data_dir is None:
@@ -85,7 +87,8 @@ class RunningQuorum:
             for index, node_id in enumerate(ids):
                 bound[node_id] = bind(config.host, config.port + index if config.port else 0)
                 unused.callback(bound[node_id].close)
-            configs = quorum_configs(config, data_dir, {node_id: s.getsockname()[1] for node_id, s in bound.items()})
+            ports = {node_id: each.getsockname()[1] for node_id, each in bound.items()}
+            configs = quorum_configs(config, data_dir, ports, observers)
             quorum = cls(configs, clock or RealClock(), rng, script)
             try:
                 for node_id in ids:
@@ -94,9 +97,10 @@ class RunningQuorum:
                 await quorum.stop()
                 raise
             quorum._undo = unused.pop_all()
-        if controllers > 1:
+        voters = [node_id for node_id, node in quorum.nodes.items() if node.controller.raft.is_voter]
+        if len(voters) > 1:
             # Do not wait for an election timeout.
-            longest = max(quorum.nodes, key=lambda node_id: (quorum._log_end(node_id), -node_id))
+            longest = max(voters, key=lambda node_id: (quorum._log_end(node_id), -node_id))
             quorum.nodes[longest].script(Raft.elect)
         return quorum
 
@@ -183,15 +187,19 @@ class RunningQuorum:
     async def kill(self, node_id: int) -> None:
         """Kill a node as kill -9 ends a process; its data directory stays. QuorumError if it does not run."""
         self._check_runs(node_id)
-        await self.nodes.pop(node_id).kill()
+        killed = self.nodes.pop(node_id)
+        # One that lost its disk began with another.
+        self.configs[node_id] = killed.config
+        await killed.kill()
 
     async def restart(self, node_id: int) -> None:
         """Start a killed node on its old port, or kill and restart a running one. OSError if the port is in use."""
         if node_id not in self.configs:
             raise QuorumError(f"there is no node {node_id}; {self._state()}")
         if node_id in self.nodes:
-            await self.kill(node_id)
-        await self._start_node(node_id)
+            self.nodes[node_id].restart()
+        else:
+            await self._start_node(node_id)
 
     async def _start_node(self, node_id: int, bound: socket.socket | None = None) -> None:
         rng = random.Random(self._rng.getrandbits(64))
@@ -263,22 +271,25 @@ def directory_id(cluster_id: str, node_id: int) -> bytes:
     return bytes(digest)
 
 
-def quorum_configs(config: ControllerConfig, data_dir: Path, ports: dict[int, int]) -> dict[int, ControllerConfig]:
-    """Return each node's options: its own id, port and directory, and all nodes as voters."""
+def quorum_configs(
+    config: ControllerConfig, data_dir: Path, ports: dict[int, int], observers: int = 0
+) -> dict[int, ControllerConfig]:
+    """Return each node's options: its own id, port and directory, and all nodes but the last ones as voters."""
     host = advertised_host(config) or config.host
-    static = ",".join(f"{node_id}@{host}:{port}" for node_id, port in ports.items())
-    dynamic = ",".join(
-        f"{node_id}@{host}:{port}:{uuids.text_of(directory_id(config.cluster_id, node_id))}"
-        for node_id, port in ports.items()
-    )
-    return {
-        node_id: dataclasses.replace(
-            config,
-            node_id=node_id,
-            port=port,
-            data_dir=folder(data_dir, node_id),
-            initial_controllers=dynamic if config.initial_kraft_version > 0 else None,
-            controller_quorum_voters=static if config.initial_kraft_version == 0 else None,
-        )
-        for node_id, port in ports.items()
-    }
+    addresses = {node_id: f"{host}:{port}" for node_id, port in ports.items()}
+    ids = {node_id: uuids.text_of(directory_id(config.cluster_id, node_id)) for node_id in ports}
+    voters = list(ports)[: len(ports) - observers]
+    static = ",".join(f"{node_id}@{addresses[node_id]}" for node_id in voters)
+    dynamic = ",".join(f"{node_id}@{addresses[node_id]}:{ids[node_id]}" for node_id in voters)
+
+    def of_node(node_id: int, port: int) -> ControllerConfig:
+        """Return a node's options; one that lost its disk before is no first voter."""
+        path = folder(data_dir, node_id)
+        own = dataclasses.replace(config, node_id=node_id, port=port, data_dir=path)
+        if config.initial_kraft_version == 0 and node_id in voters:
+            return dataclasses.replace(own, controller_quorum_voters=static)
+        if node_id in voters and directory_id_of(path) in (None, ids[node_id]):
+            return dataclasses.replace(own, initial_controllers=dynamic)
+        return dataclasses.replace(own, controller_quorum_bootstrap_servers=",".join(addresses.values()))
+
+    return {node_id: of_node(node_id, port) for node_id, port in ports.items()}

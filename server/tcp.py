@@ -52,6 +52,8 @@ class TcpListener(Shell):
         """Serve another node on the same port; every connection is reset, as when a process ends."""
         self.node = node
         node.now_us = self.clock.now_us
+        if self._quorum_connections is not None:
+            self._quorum_connections.reset()
         self.serve(node, "the controller restarts")
 
     def quorum_connections(self) -> QuorumConnections:

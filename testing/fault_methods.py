@@ -29,6 +29,9 @@ FaultKind = Literal[
     "resign",
     "elect",
     "restart",
+    "add_voter",
+    "remove_voter",
+    "lose_disk",
     "inconsistent_cluster_id",
     "registration_never_succeeds",
     "duplicate_registration",
@@ -180,9 +183,21 @@ class FaultMethods(ABC):
         """A failover: a node of the quorum becomes a candidate now, and leads once a majority votes for it."""
         return self.add("elect", node_id=node_id, **options)
 
-    def restart(self, **options: Unpack[FaultOptions]) -> SwitchedOn:
+    def restart(self, node_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """The controller stops as if it were killed, and restarts at once on the same port with the same log."""
-        return self.add("restart", **options)
+        return self.add("restart", node_id=node_id, **options)
+
+    def add_voter(self, node_id: int, *, port: int = 0, **options: Unpack[FaultOptions]) -> SwitchedOn:
+        """A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does."""
+        return self.add("add_voter", node_id=node_id, port=port, **options)
+
+    def remove_voter(self, node_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
+        """A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader resigns."""
+        return self.add("remove_voter", node_id=node_id, **options)
+
+    def lose_disk(self, node_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
+        """A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added."""
+        return self.add("lose_disk", node_id=node_id, **options)
 
     def inconsistent_cluster_id(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:
         """Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations."""

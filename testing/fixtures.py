@@ -33,6 +33,7 @@ _BROKERS = pytest.StashKey[list[KafkaBroker]]()
 _JUDGED = ("strict", "assert_all_used")
 _ABOUT_A_CALL = (AttributeError, LookupError, TypeError, ValueError)
 _CONTROLLERS = 3
+_OF_A_QUORUM = ("controllers", "observers")
 _DOUBLES = ("mockraft", "mockraft_quorum", "mockraft_async", "mockraft_session")
 _BROKER_LOG_LINES = 12
 _NAME_LENGTH_MAX = 200
@@ -108,10 +109,11 @@ def running_controller(
 ) -> Iterator[Any]:
     """A controller for a fixture, as a facade of this kind."""
     markers = _Options(request.node, options)
-    if "controllers" in markers.given and "mockraft_quorum" not in request.fixturenames:
-        about = f"controllers={markers.given['controllers']}: several controllers are the fixture mockraft_quorum"
+    given = [name for name in _OF_A_QUORUM if name in markers.given]
+    if given and "mockraft_quorum" not in request.fixturenames:
+        about = f"{given[0]}={markers.given[given[0]]}: several controllers are the fixture mockraft_quorum"
         pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {about}", pytrace=False)
-    made = _made(request, Controller, markers.of_the_double("controllers"))
+    made = _made(request, Controller, markers.of_the_double(*_OF_A_QUORUM))
     with kind(made) as controller, _watched(controller, made, request, options):
         yield controller
 
@@ -127,7 +129,7 @@ def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, object]
 def _made(request: pytest.FixtureRequest, kind: Callable[..., T], options: Mapping[str, object]) -> T:
     lab = setting(request.config, "lab")
     schedule = {"stubs": Path(lab) / STUBS} if lab else {}
-    known = (*ControllerOptions.__annotations__, *_JUDGED, "controllers")
+    known = (*ControllerOptions.__annotations__, *_JUDGED, *_OF_A_QUORUM)
     if unknown := next((name for name in options if name not in known), None):
         about = f"there is no option {unknown}; {did_you_mean(unknown, known)}"
         pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {about}", pytrace=False)

@@ -25,7 +25,8 @@ __all__ = ["Quorum", "SyncQuorum"]
 class Quorum(StartedDouble):
     """A quorum of KRaft controllers on ports of the loopback, for as long as the `async with` block lasts.
 
-    Node ids go up from `node_id` (3000), ports from `port` (0: each takes a free one). Other options are those of
+    Node ids go up from `node_id` (3000), ports from `port` (0: each takes a free one). The last `observers` nodes have
+    no vote until they are added, by `quorum.faults.add_voter` or an AddRaftVoter request. Other options are those of
     `Controller`. Without a `data_dir` the logs are in a temporary folder, so that a killed node finds its own again.
     With one that was used before, `port` must be the one it was used with, as the log names the ports.
 
@@ -35,32 +36,45 @@ class Quorum(StartedDouble):
     """
 
     def __init__(
-        self, controllers: int = 3, config: ControllerConfig | None = None, **options: Unpack[ControllerOptions]
+        self,
+        controllers: int = 3,
+        config: ControllerConfig | None = None,
+        *,
+        observers: int = 0,
+        **options: Unpack[ControllerOptions],
     ) -> None:
         check_option("controllers", controllers, int, 1)
-        self.controllers = controllers
+        check_option("observers", observers, int, 0)
+        self.controllers, self.observers = controllers, observers
         if config is None and (data_dir := options.get("data_dir")):
             found = cluster_id_of(folder(Path(data_dir), options.get("node_id", ControllerConfig().node_id)))
             if found:
                 options.setdefault("cluster_id", found)
         self._running: RunningQuorum | None = None
         super().__init__(lambda: self.running.nodes, config, options)
-        if controllers > 1 and isinstance(self._clock, VirtualClock):
+        if controllers + observers > 1 and isinstance(self._clock, VirtualClock):
             raise ValueError("the nodes of a quorum need the machine's clock: they talk to each other over sockets")
 
     @classmethod
     def sync(
-        cls, controllers: int = 3, config: ControllerConfig | None = None, **options: Unpack[ControllerOptions]
+        cls,
+        controllers: int = 3,
+        config: ControllerConfig | None = None,
+        *,
+        observers: int = 0,
+        **options: Unpack[ControllerOptions],
     ) -> SyncQuorum:
         """The same for a test without asyncio: `with Quorum.sync(3) as quorum`; it runs in a thread of its own."""
-        return SyncQuorum(cls(controllers, config, **options))
+        return SyncQuorum(cls(controllers, config, observers=observers, **options))
 
     def __repr__(self) -> str:
         where = "not running" if self._running is None else f"at {self.bootstrap}, active: {self.active}"
         return f"<{type(self).__name__} of {self.controllers} controllers, {where}>"
 
     async def _start(self) -> None:
-        self._running = await RunningQuorum.start(self._config, self.controllers, self._clock, self._rng, self.script)
+        self._running = await RunningQuorum.start(
+            self._config, self.controllers, self.observers, self._clock, self._rng, self.script
+        )
         try:
             await self._running.wait_for_leader()
         except BaseException:
@@ -72,7 +86,8 @@ class Quorum(StartedDouble):
         if self._running is None:
             return False
         self._running.heal()
-        return 2 * len(self._running.nodes) > self.controllers
+        voters = self.leading.controller.raft.voters.nodes if self._running.nodes else {}
+        return 2 * len(voters.keys() & self._running.nodes) > len(voters)
 
     async def _stop_controllers(self) -> None:
         running, self._running = self._running, None

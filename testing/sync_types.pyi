@@ -226,8 +226,14 @@ class SyncController(Facade):
         `api_versions` are the versions of single APIs by name or key: `(0, 1)`, "0-1" or "off". Connected clients
         notice when they send ApiVersions again, which most do on a new connection. ValueError for an unknown release
         or API."""
-    def restart_in_place(self) -> None:
-        """Restart the only controller with its log, port and journal: connections break. ValueError for a quorum."""
+    def restart_in_place(self, node_id: int | None = None) -> None:
+        """Restart the only controller, or a node of a quorum, with its log, port and journal: connections break.
+
+        ValueError for a quorum without a node id, and for a node that does not run."""
+    def lose_disk(self, node_id: int) -> None:
+        """Restart a node of a quorum with an empty data directory, as an observer; the old one is renamed.
+
+        ValueError if it does not run, or is the only voter."""
     def load(self, path: str | Path) -> None:
         """Start again with a state that `state.save` wrote, or with a snapshot of Kafka's; connections are closed.
 
@@ -438,8 +444,14 @@ class SyncQuorum(Facade):
         `api_versions` are the versions of single APIs by name or key: `(0, 1)`, "0-1" or "off". Connected clients
         notice when they send ApiVersions again, which most do on a new connection. ValueError for an unknown release
         or API."""
-    def restart_in_place(self) -> None:
-        """Restart the only controller with its log, port and journal: connections break. ValueError for a quorum."""
+    def restart_in_place(self, node_id: int | None = None) -> None:
+        """Restart the only controller, or a node of a quorum, with its log, port and journal: connections break.
+
+        ValueError for a quorum without a node id, and for a node that does not run."""
+    def lose_disk(self, node_id: int) -> None:
+        """Restart a node of a quorum with an empty data directory, as an observer; the old one is renamed.
+
+        ValueError if it does not run, or is the only voter."""
     def load(self, path: str | Path) -> None:
         """Start again with a state that `state.save` wrote, or with a snapshot of Kafka's; connections are closed.
 

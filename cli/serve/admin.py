@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mockraft.cli.serve.options import ADMIN_OFF, MissingPackageError
+from mockraft.cli.serve.quorum import count
 from mockraft.files.given_files import read_text
 from mockraft.kafka_api.options import OptionError, blaming
 
@@ -28,7 +29,7 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     if options["virtual_clock"]:
         if port == ADMIN_OFF:
             raise OptionError("moving the clock needs --admin-port", "--virtual-clock")
-        if options["controllers"] > 1 or options["brokers"]:
+        if count(options) > 1 or options["brokers"]:
             about = "--controllers and --brokers need a clock that runs by itself; in Python, Controller(brokers=2,"
             raise OptionError(f'{about} clock="virtual") moves brokers too', "--virtual-clock")
     if port == ADMIN_OFF:

@@ -136,7 +136,7 @@ def run(options: dict[str, Any]) -> int:
     except MissingPackageError as error:
         return fail(ExitCode.MISSING, str(error))
     listening = None
-    if options["controllers"] == 1:
+    if quorum.count(options) == 1:
         try:
             listening = listen(config.host, config.port)
         except OSError as error:

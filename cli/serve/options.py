@@ -85,6 +85,12 @@ class ProcessOptions:
         help="Run a quorum of so many controllers in one process; node ids and ports count up from the given ones.",
         lowest=1,
     )
+    observers: int = option(
+        0,
+        group="Quorum",
+        help="Run so many more controllers that follow the quorum and have no vote until they are added.",
+        lowest=0,
+    )
     plain_users_file: Path | None = option(
         None, group="Security", help="File of users for PLAIN, a line each: name=password. Default: no users."
     )

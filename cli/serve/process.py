@@ -78,17 +78,16 @@ class _Readers(ThreadPoolExecutor):
 async def _serve(
     config: ControllerConfig, rng: random.Random, options: Mapping[str, Any], listening: socket.socket | None
 ) -> int:
-    controllers: int = options["controllers"]
     turns_of(asyncio.get_running_loop()).connections_max = options["sockets_max"]
     script = Script()
     clock = VirtualClock(options.get("virtual_start_ms", VIRTUAL_START_MS)) if options["virtual_clock"] else None
     try:
-        running, nodes = await quorum.start(config, controllers, rng, script, clock, listening)
+        running, nodes = await quorum.start(config, options, rng, script, clock, listening)
     except DataDirError as error:
         return fail(ExitCode.UNUSABLE_DIRECTORY, str(error))
     except OSError as error:
         if is_about_address(error):
-            return fail(ExitCode.CANNOT_LISTEN, cannot_listen(config, controllers, error))
+            return fail(ExitCode.CANNOT_LISTEN, cannot_listen(config, quorum.count(options), error))
         raise
     double: Double | None = None
     if options["stub_file"] is not None or options["admin"] is not None:

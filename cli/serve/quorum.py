@@ -22,15 +22,20 @@ if TYPE_CHECKING:
 _VOTERS = ("initial_controllers", "controller_quorum_voters", "controller_quorum_bootstrap_servers")
 
 
+def count(options: Mapping[str, int]) -> int:
+    """Return the number of controllers in this process, with and without a vote."""
+    return options["controllers"] + options["observers"]
+
+
 def check(options: Mapping[str, Any]) -> None:
     """Raise OptionError for two options that exclude each other."""
     given = [name for name in _VOTERS if options[name] is not None]
-    if given and options["controllers"] > 1:
+    if given and count(options) > 1:
         option = f"--{given[0].replace('_', '-')}"
         raise OptionError("the controllers of one process are each other's voters", option)
-    if options["advertised_port"] is not None and options["controllers"] > 1:
+    if options["advertised_port"] is not None and count(options) > 1:
         raise OptionError("several controllers cannot have one port", "--advertised-port")
-    if options["port"] + options["controllers"] - 1 > PORT_MAX:
+    if options["port"] + count(options) - 1 > PORT_MAX:
         about = f"there are not so many ports above {options['port']}"
         raise OptionError(about, "--controllers")
 
@@ -38,7 +43,7 @@ def check(options: Mapping[str, Any]) -> None:
 def first_data_dir(options: Mapping[str, Any]) -> Path | None:
     """The data directory of the first controller."""
     data_dir: Path | None = options["data_dir"]
-    if data_dir is None or options["controllers"] == 1:
+    if data_dir is None or count(options) == 1:
         return data_dir
     from mockraft.server.running_quorum import folder
 
@@ -47,7 +52,7 @@ def first_data_dir(options: Mapping[str, Any]) -> Path | None:
 
 async def start(
     config: ControllerConfig,
-    controllers: int,
+    options: Mapping[str, int],
     rng: random.Random,
     script: Script | None = None,
     clock: Clock | None = None,
@@ -59,14 +64,14 @@ async def start(
 
     Raises what RunningController.start and RunningQuorum.start raise.
     """
-    if controllers == 1:
+    if count(options) == 1:
         from mockraft.server.running import RunningController
 
         running = await RunningController.start(config, clock, rng, listening, script)
         return running, {config.node_id: running}
     from mockraft.server.running_quorum import RunningQuorum
 
-    quorum = await RunningQuorum.start(config, controllers, clock, rng, script)
+    quorum = await RunningQuorum.start(config, options["controllers"], options["observers"], clock, rng, script)
     return quorum, quorum.nodes
 
 

@@ -98,6 +98,24 @@ func (c *Controller) Restart(options ...FaultOption) *Fault {
 	return c.Fault("restart", options...)
 }
 
+// AddVoter: A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does.
+func (c *Controller) AddVoter(nodeID int, options ...FaultOption) *Fault {
+	c.t.Helper()
+	return c.Fault("add_voter", append([]FaultOption{OnNode(nodeID)}, options...)...)
+}
+
+// RemoveVoter: A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader resigns.
+func (c *Controller) RemoveVoter(nodeID int, options ...FaultOption) *Fault {
+	c.t.Helper()
+	return c.Fault("remove_voter", append([]FaultOption{OnNode(nodeID)}, options...)...)
+}
+
+// LoseDisk: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added.
+func (c *Controller) LoseDisk(nodeID int, options ...FaultOption) *Fault {
+	c.t.Helper()
+	return c.Fault("lose_disk", append([]FaultOption{OnNode(nodeID)}, options...)...)
+}
+
 // InconsistentClusterID: Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.
 func (c *Controller) InconsistentClusterID(options ...FaultOption) *Fault {
 	c.t.Helper()
@@ -272,9 +290,14 @@ func OnBroker(value int) FaultOption {
 	return func(f *api.NewFault) { f.Params.BrokerID = ptr(int32(value)) }
 }
 
-// OnNode is a parameter of Elect: the controller's node id.
+// OnNode is a parameter of Elect, Restart, AddVoter, RemoveVoter, LoseDisk: the controller's node id.
 func OnNode(value int) FaultOption {
 	return func(f *api.NewFault) { f.Params.NodeID = ptr(int32(value)) }
+}
+
+// WithPort is a parameter of AddVoter: port of its endpoint in the request; 0 is its own.
+func WithPort(value int) FaultOption {
+	return func(f *api.NewFault) { f.Params.Port = ptr(int64(value)) }
 }
 
 // WithError is a parameter of RegistrationNeverSucceeds, UnacknowledgedDeadDir: the error's name, as in Kafka's Errors; empty: no answer.

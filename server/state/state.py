@@ -21,8 +21,10 @@ from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.topics.elections import ElectionType
 from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.server.controller.topics.topics import create_topics
+from mockraft.server.raft import voter_changes
+from mockraft.server.raft.quorum_state import VoterChange
 from mockraft.server.raft.raft import Raft
-from mockraft.server.running import RunningController, most_advanced
+from mockraft.server.running import RunningController, most_advanced, running_node
 from mockraft.server.state import reading
 from mockraft.server.state.log_records import check_applies, read_log, records_at
 from mockraft.server.views import (
@@ -35,7 +37,7 @@ from mockraft.server.views import (
     SnapshotView,
     TopicView,
 )
-from mockraft.wire import uuids
+from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -294,14 +296,29 @@ class State:
 
     def elect_controller(self, node_id: int) -> None:
         """Make a node of the quorum a candidate now; it leads once a majority has voted for it."""
-        nodes = self._nodes()
-        if node_id not in nodes:
-            raise ValueError(f"node {node_id} is not running; there are {sorted(nodes)}")
-        nodes[node_id].script(Raft.elect)
+        running_node(self._nodes(), node_id).script(Raft.elect)
 
     def resign(self) -> None:
         """Make the active controller resign; a single controller leads again after 1.5 s."""
         self._active.script(Raft.resign)
+
+    def add_voter(self, node_id: int, port: int | None = None) -> VoterChange:
+        """Begin to add a running node to the voters, as `kafka-metadata-quorum add-controller` does.
+
+        `port` is that of the endpoint in the request, by default the node's own. `result` of the returned change is
+        None until it ends, then the error code and message.
+        """
+        log = running_node(self._nodes(), node_id).controller.log
+        listeners = tuple(each._replace(port=port or each.port) for each in log.local_voter.endpoints)
+        return self._change_voters(lambda raft, now_ms: raft.add_voter(log.local_voter.key, listeners, True, now_ms))
+
+    def remove_voter(self, node_id: int) -> VoterChange:
+        """Begin to remove a voter, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does."""
+        voters = self._active.controller.raft.voters
+        if node_id not in voters.nodes:
+            raise ValueError(f"node {node_id} is no voter: {voters.keys_text()}")
+        key = voters.nodes[node_id].key
+        return self._change_voters(lambda raft, now_ms: voter_changes.remove(raft, key, now_ms))
 
     def save(self, path: str | Path, *, show_secrets: bool | None = None) -> Path:
         """Write the whole state to a file for `Controller(state=path)` and `Double.load`; return its path.
@@ -329,6 +346,12 @@ class State:
         if running.controller.epoch == STANDBY:
             raise RuntimeError("no controller is active: wait until one leads")
         return running
+
+    def _change_voters(self, change: Callable[[Raft, int], VoterChange]) -> VoterChange:
+        try:
+            return self._active.script(change)
+        except ApiError as error:
+            raise RuntimeError(f"{error_codes.name(error.error_code)}: {error.message}") from error
 
     def _do(self, change: Callable[[Controller, int], None]) -> None:
         """Change the active controller, and answer the requests that wait for it."""

@@ -30,6 +30,7 @@ const (
 
 // Defines values for FaultKind.
 const (
+	AddVoter                  FaultKind = "add_voter"
 	Bandwidth                 FaultKind = "bandwidth"
 	Corrupt                   FaultKind = "corrupt"
 	Diverge                   FaultKind = "diverge"
@@ -46,10 +47,12 @@ const (
 	InconsistentClusterID     FaultKind = "inconsistent_cluster_id"
 	Latency                   FaultKind = "latency"
 	LimitData                 FaultKind = "limit_data"
+	LoseDisk                  FaultKind = "lose_disk"
 	LostHeartbeats            FaultKind = "lost_heartbeats"
 	NeverCaughtUp             FaultKind = "never_caught_up"
 	NotController             FaultKind = "not_controller"
 	RegistrationNeverSucceeds FaultKind = "registration_never_succeeds"
+	RemoveVoter               FaultKind = "remove_voter"
 	ResetPeer                 FaultKind = "reset_peer"
 	Resign                    FaultKind = "resign"
 	Restart                   FaultKind = "restart"
@@ -346,6 +349,9 @@ type Fault struct {
 	// - `resign`: The active controller resigns; in a quorum another one is elected, a single one leads again after 1.5 s.
 	// - `elect`: A failover: a node of the quorum becomes a candidate now, and leads once a majority votes for it.
 	// - `restart`: The controller stops as if it were killed, and restarts at once on the same port with the same log.
+	// - `add_voter`: A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does.
+	// - `remove_voter`: A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader resigns.
+	// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added.
 	// - `inconsistent_cluster_id`: Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.
 	// - `registration_never_succeeds`: All registrations are refused.
 	// - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.
@@ -407,6 +413,9 @@ type FaultChange struct {
 // - `resign`: The active controller resigns; in a quorum another one is elected, a single one leads again after 1.5 s.
 // - `elect`: A failover: a node of the quorum becomes a candidate now, and leads once a majority votes for it.
 // - `restart`: The controller stops as if it were killed, and restarts at once on the same port with the same log.
+// - `add_voter`: A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does.
+// - `remove_voter`: A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader resigns.
+// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added.
 // - `inconsistent_cluster_id`: Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.
 // - `registration_never_succeeds`: All registrations are refused.
 // - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.
@@ -466,8 +475,12 @@ type FaultParams struct {
 	// LogDir - `fail_log_dir`: the directory's id; empty: the first that is online
 	LogDir *string `json:"logDir,omitempty"`
 
-	// NodeID - `elect`: the controller's node id
+	// NodeID - `elect`, `add_voter`, `remove_voter`, `lose_disk`: the controller's node id
+	// - `restart`: the node of a quorum; -1 is the only controller
 	NodeID *int32 `json:"nodeId,omitempty"`
+
+	// Port - `add_voter`: port of its endpoint in the request; 0 is its own
+	Port *int32 `json:"port,omitempty"`
 
 	// Probability - `corrupt`: probability for each byte
 	// - `duplicate`: probability for each write
@@ -758,6 +771,9 @@ type NewFault struct {
 	// - `resign`: The active controller resigns; in a quorum another one is elected, a single one leads again after 1.5 s.
 	// - `elect`: A failover: a node of the quorum becomes a candidate now, and leads once a majority votes for it.
 	// - `restart`: The controller stops as if it were killed, and restarts at once on the same port with the same log.
+	// - `add_voter`: A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does.
+	// - `remove_voter`: A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader resigns.
+	// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added.
 	// - `inconsistent_cluster_id`: Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.
 	// - `registration_never_succeeds`: All registrations are refused.
 	// - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.

@@ -187,8 +187,17 @@ class DataDir:
 
 def cluster_id_of(path: Path) -> str | None:
     """Return the cluster id in a data dir's meta.properties, None if there is none. DataDirError when unreadable."""
+    return _property_of(path, "cluster.id")
+
+
+def directory_id_of(path: Path) -> str | None:
+    """Return the directory id, as `cluster_id_of`."""
+    return _property_of(path, "directory.id")
+
+
+def _property_of(path: Path, name: str) -> str | None:
     try:
-        return read_meta_properties(path / "meta.properties").get("cluster.id")
+        return read_meta_properties(path / "meta.properties").get(name)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -12,6 +12,7 @@ from mockraft.server.stubs.errors import check_known
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:
+    from mockraft.server.raft.quorum_state import VoterChange
     from mockraft.server.stubs.stub import Stub
     from mockraft.server.stubs.stub_list import StubList
     from mockraft.server.views import BrokerView, QuorumView, RecordLike
@@ -36,6 +37,8 @@ class _State(Protocol):
     def fail_log_dir(self, broker_id: int, directory: str | bytes) -> None: ...
     def resign(self) -> None: ...
     def elect_controller(self, node_id: int) -> None: ...
+    def add_voter(self, node_id: int, port: int | None) -> VoterChange: ...
+    def remove_voter(self, node_id: int) -> VoterChange: ...
 
 
 class FaultTarget(Protocol):
@@ -52,8 +55,11 @@ class FaultTarget(Protocol):
     def state(self) -> _State:
         """State of the controller, and commands that change it."""
 
-    def restart_in_place(self) -> None:
-        """Restart the only controller with its log."""
+    def restart_in_place(self, node_id: int | None) -> None:
+        """Restart the only controller, or a node of a quorum, with its log."""
+
+    def lose_disk(self, node_id: int) -> None:
+        """Restart a node of a quorum with an empty data directory."""
 
 
 class Required(Enum):
@@ -145,11 +151,15 @@ Undo = Callable[[], None]
 
 
 class InForce(NamedTuple):
-    """A preset that is switched on: how to take it back, how often it took effect so far, and its stubs."""
+    """A preset that is switched on: how to take it back, how often it took effect so far, and its stubs.
+
+    `refusal` returns the error of a controller that decides later, None if there is none.
+    """
 
     undo: Undo
     fired: Callable[[], int]
     stubs: Sequence[Stub] = ()
+    refusal: Callable[[], str | None] | None = None
 
 
 SwitchOn: TypeAlias = "Callable[[FaultTarget, Params], Undo | InForce]"
@@ -286,7 +296,7 @@ class ConnectionMatch:
 class Fault:
     """A fault as it was added; `params_now` are its parameters at this point of a ramp, `met` the counts of its toxics.
 
-    `error` is why it could not be switched on when no caller was there to get the exception.
+    `error` is why it could not be switched on when no caller was there to get the exception, or what was refused later.
     """
 
     def __init__(
@@ -303,15 +313,31 @@ class Fault:
         self.params_now = Params(params)
         self.enabled = False
         self.met = 0
-        self.error: str | None = None
+        self._error: str | None = None
         self.in_force: InForce | None = None
         self.is_told = False
         """True if the newest event of it says that it is on."""
 
     @property
+    def error(self) -> str | None:
+        """The error of this fault, if there is one."""
+        refusal = self.in_force.refusal if self.in_force is not None else None
+        return self._error or (refusal() if refusal is not None else None)
+
+    @error.setter
+    def error(self, error: str | None) -> None:
+        self._error = error
+
+    @property
     def fired(self) -> int:
         """Number of effects: chunks for delays and slicing, bytes for corrupt, calls for presets."""
         return self.met + (self.in_force.fired() if self.in_force is not None else 0)
+
+    @property
+    def is_pending(self) -> bool:
+        """True if it failed, or its controller has not decided yet."""
+        decides_later = self.in_force is not None and self.in_force.refusal is not None
+        return self.error is not None or (decides_later and not self.fired)
 
     @property
     def title(self) -> str:
@@ -361,7 +387,7 @@ class Fault:
     def switch_off(self) -> None:
         """Take back what it did; its count stays."""
         if self.in_force is not None:
-            self.met, in_force, self.in_force = self.fired, self.in_force, None
+            self._error, self.met, in_force, self.in_force = self.error, self.fired, self.in_force, None
             in_force.undo()
 
     def to_json(self) -> Tree:

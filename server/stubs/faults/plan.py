@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 RAMP_STEP_MS = 100
 """Interval between the steps of a ramp."""
 
+RETRY_MS = 1_000
+"""Interval at which a preset that failed is switched on again while its step lasts."""
+
 _FIELDS = ("at", "duration", "ramp", "fault")
 
 
 class FaultStep:
     """A fault that is on from `at_ms` after the plan's start for `duration_ms` (None: to the plan's end).
 
-    Over its first `ramp_ms` it grows from nothing to its full size.
+    Over its first `ramp_ms` it grows from nothing to its full size. A preset that fails, as a change of the voters that
+    is refused, is tried again while the step lasts.
     """
 
     def __init__(self, at_ms: int, duration_ms: int | None, ramp_ms: int, fault: Fault, tree: Tree) -> None:
@@ -31,6 +35,7 @@ class FaultStep:
         self.fault = fault
         self.tree = tree
         self.state = "waiting"
+        self.retry_ms = at_ms
 
     @property
     def end_ms(self) -> int:
@@ -61,8 +66,16 @@ class Plan:
         for step in self._steps:
             if step.state == "waiting" and elapsed_ms >= step.at_ms:
                 self._begin(step)
+                step.retry_ms = elapsed_ms + RETRY_MS
             if step.state == "on" and elapsed_ms >= step.end_ms:
                 self._end(step)
+            if step.state == "on" and step.fault.is_pending:
+                if elapsed_ms >= step.retry_ms:
+                    step.retry_ms = elapsed_ms + RETRY_MS
+                    if step.fault.error:
+                        self._turn(step.fault, False)
+                        self._turn(step.fault, True)
+                next_ms = min(next_ms, step.retry_ms)
             if step.state == "on" and step.ramp_ms:
                 grown = min(1.0, (elapsed_ms - step.at_ms) / step.ramp_ms)
                 step.fault.ramped(grown)
@@ -96,17 +109,17 @@ class Plan:
         if step.ramp_ms:
             step.fault.ramped(0.0)
         self._add(step.fault)
-        try:
-            self._switch(step.fault, True)
-        except Exception as error:
-            step.fault.error = f"could not be switched on: {error}"
+        self._turn(step.fault, True)
 
     def _end(self, step: FaultStep) -> None:
         step.state = "over"
+        self._turn(step.fault, False)
+
+    def _turn(self, fault: Fault, is_on: bool) -> None:
         try:
-            self._switch(step.fault, False)
+            self._switch(fault, is_on)
         except Exception as error:
-            step.fault.error = f"could not be switched off: {error}"
+            fault.error = f"could not be switched {'on' if is_on else 'off'}: {error}"
 
 
 def read_plan(plan: Iterable[Json] | Mapping[str, Json], read: Callable[[Json], Fault]) -> list[FaultStep]:

@@ -12,9 +12,10 @@ from mockraft.server.stubs.actions import Change, DelayOn
 from mockraft.server.stubs.faults.fault import REQUIRED, InForce, Kind, Parameter, Params
 from mockraft.server.stubs.faults.toxics import BYTE_KINDS
 from mockraft.server.stubs.stub import Stub, stub
-from mockraft.wire import record_batch
+from mockraft.wire import error_codes, record_batch
 
 if TYPE_CHECKING:
+    from mockraft.server.raft.quorum_state import VoterChange
     from mockraft.server.stubs.faults.fault import FaultTarget
     from mockraft.wire.api_keys import ApiName
     from mockraft.wire.error_codes import ErrorName
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 EVERY_BROKER: Final = -1
 
+NODE: Final = Parameter("node_id", "int", REQUIRED, "the controller's node id", minimum=0)
 BROKER: Final = Parameter("broker_id", "int", REQUIRED, "the broker's id", minimum=0)
 BROKERS: Final = Parameter("broker_id", "int", EVERY_BROKER, "the broker's id; -1 is every broker", minimum=-1)
 
@@ -45,9 +47,9 @@ class Preset(Kind):
         return {**Kind.to_json(self), "reaction": self.reaction}
 
 
-def scope(params: Params) -> int | None:
+def scope(params: Params, name: str = "broker_id") -> int | None:
     """Return the condition on the sender: the given broker, or None for every broker."""
-    broker_id = params.integer("broker_id")
+    broker_id = params.integer(name)
     return None if broker_id == EVERY_BROKER else broker_id
 
 
@@ -89,6 +91,21 @@ def command(do: Callable[[FaultTarget, Params], object]) -> Callable[[FaultTarge
     def on(double: FaultTarget, params: Params) -> Callable[[], None]:
         do(double, params)
         return lambda: None
+
+    return on
+
+
+def voters_changed(do: Callable[[FaultTarget, Params], VoterChange]) -> Callable[[FaultTarget, Params], InForce]:
+    """Return a preset that changes the voters: it fired once the change is committed."""
+
+    def on(double: FaultTarget, params: Params) -> InForce:
+        change = do(double, params)
+
+        def refusal() -> str | None:
+            code, message = change.result or (error_codes.NONE, None)
+            return f"{error_codes.name(code)}: {message}" if code else None
+
+        return InForce(lambda: None, lambda: int(change.result is not None and not refusal()), refusal=refusal)
 
     return on
 
@@ -444,7 +461,7 @@ QUORUM_PRESETS: Final = (
     Preset(
         "elect",
         "A failover: a node of the quorum becomes a candidate now, and leads once a majority votes for it.",
-        (Parameter("node_id", "int", REQUIRED, "the controller's node id", minimum=0),),
+        (NODE,),
         command(lambda double, params: double.state.elect_controller(params.integer("node_id"))),
         reaction="Fetches from the new leader within a second and sends its heartbeats there; it keeps its broker epoch"
         " and does not register again.",
@@ -453,10 +470,38 @@ QUORUM_PRESETS: Final = (
     Preset(
         "restart",
         "The controller stops as if it were killed, and restarts at once on the same port with the same log.",
-        (),
-        command(lambda double, params: double.restart_in_place()),
+        (Parameter("node_id", "int", EVERY_BROKER, "the node of a quorum; -1 is the only controller", minimum=-1),),
+        command(lambda double, params: double.restart_in_place(scope(params, "node_id"))),
         reaction="Connects again within a second, keeps its broker epoch and does not register again.",
         proof="test_presets.py::test_a_broker_outlives_a_restart_of_the_controller_without_registering_again",
+    ),
+    Preset(
+        "add_voter",
+        "A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does.",
+        (NODE, Parameter("port", "int", 0, "port of its endpoint in the request; 0 is its own", minimum=0)),
+        voters_changed(
+            lambda double, params: double.state.add_voter(params.integer("node_id"), params.integer("port") or None)
+        ),
+        reaction="Does not react: it fetches from the leader as before.",
+        proof="test_presets_quorum.py::test_a_broker_follows_a_quorum_whose_voters_are_others",
+    ),
+    Preset(
+        "remove_voter",
+        "A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader"
+        " resigns.",
+        (NODE,),
+        voters_changed(lambda double, params: double.state.remove_voter(params.integer("node_id"))),
+        reaction="Follows the next leader if the leader was removed; it does not register again.",
+        proof="test_presets_quorum.py::test_a_broker_follows_a_quorum_whose_voters_are_others",
+    ),
+    Preset(
+        "lose_disk",
+        "A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its"
+        " former self is removed and it is added.",
+        (NODE,),
+        command(lambda double, params: double.lose_disk(params.integer("node_id"))),
+        reaction="Follows the next leader if the leader lost its disk; it does not register again.",
+        proof="test_presets_quorum.py::test_a_broker_follows_a_quorum_whose_voters_are_others",
     ),
     Preset(
         "inconsistent_cluster_id",

@@ -33,3 +33,31 @@ def test_a_failover_moves_a_brokers_fetches_and_heartbeats_to_the_new_leader(quo
         )
     assert bench.view(1).epoch == epoch
     assert bench.asked(REGISTRATION, 1, since) == []
+
+
+def test_a_broker_follows_a_quorum_whose_voters_are_others(quorum_bench: Bench) -> None:
+    bench = quorum_bench
+    quorum, broker = bench.controller, bench.add_broker(2)
+    broker.start()
+    broker.wait_until_running()
+    epoch, leader, since = bench.view(2).epoch, quorum.wait_for_leader(), bench.mark()
+
+    def is_ready() -> bool:
+        """Return True if all is committed, and the node, a voter or not, has it."""
+        view = quorum.state.quorum()
+        ends = {each.node_id: each.log_end_offset for each in (*view.voters, *view.observers)}
+        return bool(view.leader_id not in (None, leader) and view.high_watermark == ends.get(leader))
+
+    def has_changed() -> bool:
+        return bool(quorum.script.faults.all[-1].fired)
+
+    with bench.switched_on("lose_disk", node_id=leader):
+        wait_until(is_ready, 40, "the node as an observer of another leader")
+    with bench.switched_on("remove_voter", node_id=leader):
+        wait_until(has_changed, 40, "two voters")
+    wait_until(is_ready, 40, "the node to have caught up")
+    with bench.switched_on("add_voter", node_id=leader):
+        wait_until(has_changed, 40, "the node as a voter with its new directory")
+    bench.wait_for_peace(2)
+    assert bench.view(2).epoch == epoch
+    assert bench.asked(REGISTRATION, 2, since) == []

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, Quorum
+from mockraft.kafka.child_process import free_port
 from mockraft.kafka_api.clock import VirtualClock
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.stubs.faults.presets import PRESET_KINDS
 from mockraft.server.views import LogDirView
+from mockraft.testing.options import ControllerOptions
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.client import KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -121,6 +123,33 @@ async def test_a_node_is_elected() -> None:
             quorum.script.faults.add("elect", node_id=7)
         quorum.script.faults.add("elect", node_id=other)
         assert quorum.node(other).controller.raft.epoch > 1
+
+
+async def test_voters_change_and_a_refusal_is_the_error_of_the_fault(tmp_path: Path) -> None:
+    options: ControllerOptions = {"data_dir": tmp_path, "port": free_port(in_a_row=3)}
+    async with Quorum(3, **options) as quorum:
+        faults, state, voter = quorum.script.faults, quorum.state, quorum.node(3002).controller.raft
+        await quorum.wait_until(lambda: state.quorum().high_watermark > 1)
+        with pytest.raises(ValueError, match="node 3003 is no voter"):
+            faults.add("remove_voter", node_id=3003)
+        with pytest.raises(RuntimeError, match=r"DUPLICATE_VOTER: .*3002"):
+            faults.add("add_voter", node_id=3002)
+        faults.add("restart", node_id=3002)
+        faults.add("lose_disk", node_id=3002)
+        assert quorum.node(3002).controller.raft.key != voter.key
+        removed = faults.add("remove_voter", node_id=3002)
+        await quorum.wait_until(lambda: removed.fired)
+        never = faults.add("add_voter", node_id=3002, port=1)
+        await quorum.wait_until(lambda: never.error)
+        assert (never.fired, never.to_json()["error"]) == (0, never.error)
+        await quorum.kill(3002)
+        await quorum.restart(3002)
+        assert quorum.node(3002).controller.raft.key != voter.key
+    async with Quorum(3, **options) as quorum:
+        assert {each.node_id for each in quorum.state.quorum().voters} == {3000, 3001}
+    async with Controller() as alone:
+        with pytest.raises(ValueError, match="node 3000 cannot lose its log"):
+            alone.script.faults.add("lose_disk", node_id=3000)
 
 
 async def test_a_registration_never_succeeds_with_an_error_or_without_any_answer(broker: Broker) -> None:

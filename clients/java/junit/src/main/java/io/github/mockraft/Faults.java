@@ -139,6 +139,31 @@ public interface Faults {
         return fault(FaultKind.RESTART, new FaultParams());
     }
 
+    /** The controller stops as if it were killed, and restarts at once on the same port with the same log. */
+    default Fault restart(int nodeId) {
+        return fault(FaultKind.RESTART, new FaultParams().nodeId(nodeId));
+    }
+
+    /** A node of the quorum, an observer, is added to the voters, as kafka-metadata-quorum add-controller does. */
+    default Fault addVoter(int nodeId) {
+        return fault(FaultKind.ADD_VOTER, new FaultParams().nodeId(nodeId));
+    }
+
+    /** A node of the quorum, an observer, is added to the voters, as kafka-metadata-quorum add-controller does. */
+    default Fault addVoter(FaultParams params) {
+        return fault(FaultKind.ADD_VOTER, params);
+    }
+
+    /** A voter is removed, whatever its directory id is, as kafka-metadata-quorum remove-controller does; a leader resigns. */
+    default Fault removeVoter(int nodeId) {
+        return fault(FaultKind.REMOVE_VOTER, new FaultParams().nodeId(nodeId));
+    }
+
+    /** A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added. */
+    default Fault loseDisk(int nodeId) {
+        return fault(FaultKind.LOSE_DISK, new FaultParams().nodeId(nodeId));
+    }
+
     /** Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations. */
     default Fault inconsistentClusterId() {
         return fault(FaultKind.INCONSISTENT_CLUSTER_ID, new FaultParams());
