@@ -11,19 +11,20 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
 from mockraft.kafka.child_process import wait_until
-from mockraft.kafka.processes import KafkaController
+from mockraft.kafka.processes import KafkaController, KafkaServer
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.json_form import to_json
 from mockraft.wire.records.voters_record import VotersRecord
 
 from ...budgets import soak
 from ...linearizability.clients import Clients
-from .script import QUORUM_TOPIC, Script, asked, differences
-from .trio import NODE_IDS, Trio, both_running, move
+from .script import QUORUM_TOPIC, Script, asked, described_quorum, differences
+from .trio import BOOTSTRAP_OPTION, NODE_IDS, Trio, both_running, move
 
 pytestmark = [pytest.mark.real_kafka, soak]
 
@@ -31,6 +32,7 @@ VOTER_SET = re.compile(r"\[(ReplicaKey.*)\]")
 """The voters in a message, in the order of Kafka's hash map."""
 
 FIRST, SECOND, THIRD = NODE_IDS
+NEVER_FETCHED, NEVER_FETCHED_ID = 3009, "JEXY6aqzQY-32P5TStzaFg"
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,8 @@ class Voters:
         self.script = script
         self.names = {node_id: str(node_id) for node_id in NODE_IDS}
         """Names of the nodes in the transcript: which of two is the next leader is chance."""
+        self.lost = "none"
+        """The directory id that a node had on a lost disk."""
 
     def directory_id(self, node_id: int) -> str:
         node = self.trio.nodes[node_id]
@@ -62,17 +66,41 @@ class Voters:
         return found[1].replace("\\", "")
 
     def add(self, step: str, node_id: int) -> None:
+        self.see(step, self._change(step, "AddRaftVoter", self._new_voter(node_id)))
+
+    def add_once(self, step: str, node_id: int, **fields: Any) -> None:
+        """Add a voter, and see also that the leader is not ready for it."""
+        given = {"clusterId": self.trio.cluster_id, **self._new_voter(node_id), **fields}
+        self.see(step, self._masked(asked(self.script.side, "AddRaftVoter", given)))
+
+    def _new_voter(self, node_id: int) -> dict[str, Any]:
         listener = {"name": "CONTROLLER", "host": "127.0.0.1", "port": self.trio.nodes[node_id].port}
         fields = {"voterId": node_id, "voterDirectoryId": self.directory_id(node_id), "listeners": [listener]}
-        self.see(step, self._change(step, "AddRaftVoter", fields | {"timeoutMs": 10_000}))
+        return fields | {"timeoutMs": 10_000}
 
     def remove(self, step: str, node_id: int) -> None:
         self.see(step, self.removed(step, node_id))
 
     def removed(self, step: str, node_id: int) -> Any:
-        """Remove a voter and return the answer."""
-        fields = {"voterId": node_id, "voterDirectoryId": self.directory_id(node_id)}
+        """Remove a voter, with the directory id that the leader knows, and return the answer."""
+        voters = described_quorum(self.script.side)["currentVoters"]
+        known = {each["replicaId"]: each["replicaDirectoryId"] for each in voters}
+        fields = {"voterId": node_id, "voterDirectoryId": known.get(node_id, self.directory_id(node_id))}
         return self._change(step, "RemoveRaftVoter", fields)
+
+    def lose_disk(self, node_id: int) -> None:
+        """Restart a node with an empty data directory."""
+        node = self.trio.nodes[node_id]
+        node.kill()
+        self.lost = self.directory_id(node_id)
+        if isinstance(node, KafkaController):
+            rmtree(str(node.properties["log.dirs"]))
+            KafkaServer.format(node, "--no-initial-controllers")
+        else:
+            rmtree(str(node.data_dir))
+            at = node.options.index("--initial-controllers")
+            node.options[at : at + 2] = [BOOTSTRAP_OPTION, ",".join(self.trio.servers)]
+        self.trio.start(node_id)
 
     def _change(self, step: str, api: str, fields: dict[str, Any]) -> Any:
         """Ask until the leader is ready for it: an observer has to catch up, an earlier change to be committed."""
@@ -106,6 +134,7 @@ class Voters:
             return {key: self._masked(value) for key, value in tree.items()}
         if isinstance(tree, list):
             return sorted((self._masked(each) for each in tree), key=repr)
+        tree = tree.replace(self.lost, "a lost directory") if isinstance(tree, str) else tree
         for node_id, name in self.names.items():
             if tree == node_id:
                 return name
@@ -160,6 +189,57 @@ def come_back_elsewhere(trio: Trio, voters: Voters, node_id: int) -> None:
 
     wait_until(is_known, 60, "the new port among the voters")
     voters.see(f"{node_id} came back on another port")
+
+
+def hindered_changes(trio: Trio) -> dict[str, Any]:
+    leader = trio.wait_for_leader()
+    one, other = (node_id for node_id in NODE_IDS if node_id != leader)
+    with closing(Script(trio.nodes[leader].bootstrap, trio.cluster_id, frozenset(NODE_IDS))) as script:
+        script.side.skip_start()
+        voters = Voters(trio, script)
+        voters.names = {leader: "the leader", one: "one", other: "the other"}
+        trio.nodes[one].kill()
+        voters.remove("remove one that does not run", one)
+        voters.add_once("add it where nobody listens", one)
+        trio.start(one)
+        voters.add("add it with the log in which it was a voter", one)
+        voters.add_once("add one that never fetched", one, voterId=NEVER_FETCHED, voterDirectoryId=NEVER_FETCHED_ID)
+        voters.lose_disk(one)
+        voters.add("add it while its lost directory is a voter", one)
+        voters.remove("remove its lost directory", one)
+        voters.add("add its new directory", one)
+        join_during_an_election(trio, voters, leader, one)
+    return script.seen
+
+
+def join_during_an_election(trio: Trio, voters: Voters, leader: int, node_id: int) -> None:
+    """Remove a controller that joins by itself, and let the leader resign at once."""
+    node, epoch = trio.nodes[node_id], voters.script.leader_epoch()
+    node.stop()
+    if isinstance(node, KafkaController):
+        node.properties["controller.quorum.auto.join.enable"] = "true"
+    else:
+        node.options.append("--controller-quorum-auto-join-enable")
+    trio.start(node_id)
+    answer = voters.removed("remove one that joins", node_id)
+    trio.nodes[leader].stop()
+    trio.start(leader)
+    voters.script.side.reconnect(trio.nodes[trio.wait_for_leader(epoch)].bootstrap)
+
+    def has_joined() -> bool:
+        voters.script.side.reconnect(trio.nodes[trio.wait_for_leader(epoch)].bootstrap)
+        return "'one'" in repr(voters.described()[0])
+
+    wait_until(has_joined, 60, "the removed one among the voters")
+    voters.see("it joined the next leader", answer)
+
+
+def test_hindered_changes_end_as_with_kafka(tmp_path: Path, watch_processes: Callable[[Any], None]) -> None:
+    with both_running(tmp_path, watch_processes, *NODE_IDS) as trios, ThreadPoolExecutor() as pool:
+        theirs, ours = pool.map(hindered_changes, trios)
+    assert "is lagging behind" in str(theirs["add one that never fetched"])
+    assert "DUPLICATE_VOTER" in error_codes.name(theirs["add it while its lost directory is a voter"][0]["errorCode"])
+    assert differences(theirs, ours) == ""
 
 
 def test_voters_change_under_load_as_with_kafka(both: tuple[Trio, Trio]) -> None:
