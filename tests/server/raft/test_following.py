@@ -38,6 +38,11 @@ def node(new_node: Any) -> Any:
     return node
 
 
+def test_a_node_that_is_told_that_it_leads_a_later_epoch_keeps_its_own(node: Any) -> None:
+    node.fetched(node.sent[0], leader_id=1, epoch=4, error_code=error_codes.NOT_LEADER_OR_FOLLOWER)
+    assert (node.raft.role, node.raft.leader_id, node.raft.epoch) == (Role.FOLLOWER, 2, 1)
+
+
 def test_a_follower_fetches_from_its_leader_one_fetch_at_a_time(node: Any) -> None:
     (outgoing,) = node.sent
     assert (outgoing.node_id, outgoing.host, outgoing.port, outgoing.version_min) == (2, "node2", 9002, 13)
