@@ -111,14 +111,6 @@ async def test_three_brokers_reach_running_and_leave_by_controlled_shutdown() ->
         assert all(broker.fenced for broker in brokers.values())
 
 
-async def test_heartbeats_and_fetches_go_on_at_kafkas_rhythm() -> None:
-    async with Controller() as controller, running(controller, heartbeat_interval_ms=40) as broker:
-        heartbeats, fetches = broker.heartbeats, broker.replication.fetches
-        await until(lambda: broker.heartbeats >= heartbeats + 5 and broker.replication.fetches >= fetches + 2)
-        assert broker.observer.applied_offset >= broker.observer.end_offset - 1
-        assert not broker.refusals
-
-
 async def test_broker_with_one_directory_sends_no_assignment() -> None:
     async with Controller() as controller, running(controller) as broker:
         await create_topic(controller, "orders")

@@ -9,6 +9,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from mockraft.wire.messages.delete_groups_request import DeleteGroupsRequest
 from mockraft.wire.messages.describe_groups_request import DescribeGroupsRequest
+from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
 from mockraft.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from mockraft.wire.messages.leave_group_request import LeaveGroupRequest
@@ -23,10 +24,15 @@ from mockraft.wire.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from mockraft.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
+from mockraft.wire.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from mockraft.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
-from .conftest import Cluster
+from .conftest import Cluster, topic_id
 
 SUBSCRIPTION = bytes(2) + ConsumerProtocolSubscription(topics=["orders"]).write(0)
 
@@ -102,6 +108,20 @@ def committed(cluster: Cluster) -> list[str]:
     return [topic.name for topic in cluster.ask(OffsetFetchRequest(group_id="g", topics=None), 7).topics]
 
 
+def fetched(cluster: Cluster, version: int, **topic: Any) -> tuple[int, int]:
+    """The committed offset of a topic's partition 0 and its error, or the group's."""
+    if version < 8:
+        request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(**topic, partition_indexes=[0])])
+        found = cluster.ask(request, version)
+    else:
+        topics = [OffsetFetchRequestTopics(**topic, partition_indexes=[0])]
+        (found,) = cluster.ask(
+            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]), version
+        ).groups
+    partition = found.topics[0].partitions[0] if found.topics else found
+    return getattr(partition, "committed_offset", -1), partition.error_code
+
+
 def move_coordinator(cluster: Cluster) -> None:
     """Another broker coordinates groups from now on."""
     cluster.register(2)
@@ -155,6 +175,27 @@ def test_topic_that_is_named_twice_has_both_offsets(cluster: Cluster) -> None:
     topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[index]) for index in (0, 1)]
     answer = cluster.ask(OffsetFetchRequest(group_id="g", topics=topics), 7)
     assert [[each.partition_index for each in topic.partitions] for topic in answer.topics] == [[0], [1]]
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+def test_group_without_commits_has_no_offsets(cluster: Cluster, version: int) -> None:
+    assert fetched(cluster, version, name="orders") == (-1, error_codes.NONE)
+
+
+def test_offsets_are_committed_and_fetched_by_topic_id(cluster: Cluster) -> None:
+    ids = {topic_id("orders"): (7, error_codes.NONE), bytes(16): (-1, error_codes.UNKNOWN_TOPIC_ID)}
+    partitions = [OffsetCommitRequestPartition(committed_offset=7)]
+    topics = [OffsetCommitRequestTopic(topic_id=each, partitions=partitions) for each in ids]
+
+    answer = cluster.ask(OffsetCommitRequest(group_id="g", topics=topics), 10)
+
+    assert [topic.partitions[0].error_code for topic in answer.topics] == [code for _, code in ids.values()]
+    assert {each: fetched(cluster, 10, topic_id=each) for each in ids} == ids
+
+
+def test_other_keys_have_no_coordinator(cluster: Cluster) -> None:
+    (found,) = cluster.ask(FindCoordinatorRequest(key_type=3, coordinator_keys=["t"])).coordinators
+    assert found.error_code == error_codes.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -247,6 +288,7 @@ def test_groups_of_another_coordinator_are_refused_and_not_listed(cluster: Clust
     assert listed(cluster) == []
     assert described(cluster).error_code == error_codes.NOT_COORDINATOR
     assert deleted(cluster, "g") == [("g", error_codes.NOT_COORDINATOR)]
+    assert fetched(cluster, 9, name="orders")[1] == error_codes.NOT_COORDINATOR
     assert delete_offsets(cluster, ("orders", 0)) == (error_codes.NOT_COORDINATOR, [])
 
 

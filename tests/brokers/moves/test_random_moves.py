@@ -202,24 +202,26 @@ def test_logs_found_at_the_start_are_recovered(found: list[ReplicaLogs], recover
     assert [recover(each) for each in found] == [recovered] * len(found)
 
 
-def test_the_first_by_name_and_number_is_copied_first() -> None:
-    assert next_to_copy(None, {("b", 0), ("a", 10), ("a", 9)}) == ("a", 9)
-    assert next_to_copy(None, ()) is None
+SMALLEST = "polygenelubricants"
+"""The hash of this word is Java's smallest integer."""
 
 
-def test_started_copy_continues_until_its_log_is_removed() -> None:
-    assert next_to_copy(("b", 0), {("a", 0), ("b", 0)}) == ("b", 0)
-    assert next_to_copy(("b", 0), {("a", 0)}) == ("a", 0)
+@each_row(
+    ("topic", "partition", "movers", "mover"),
+    [
+        ("", 0, 3, 0),
+        ("", 5, 3, 2),
+        ("abc", 5, 4, (31 * 96_354 + 5) % 4),
+        ("abc", 6, 1, 0),
+        (SMALLEST, 0, 7, 0),
+        (SMALLEST, 1, 10, (2**31 - 1) % 10),
+    ],
+)
+def test_the_mover_follows_from_the_hash(topic: str, partition: int, movers: int, mover: int) -> None:
+    assert mover_of(topic, partition, movers) == mover
 
 
-def test_every_partition_has_one_mover_and_every_mover_its_share() -> None:
-    movers = [mover_of("orders", partition, 4) for partition in range(400)]
-    assert {mover: movers.count(mover) for mover in set(movers)} == dict.fromkeys(range(4), 100)
-    assert mover_of("orders", 3, 1) == 0
-
-
-def test_hashes_as_java_does() -> None:
-    # "polygenelubricants" hashes to Integer.MIN_VALUE, of which Kafka's Utils.abs makes 0.
-    assert mover_of("", 5, 3) == 2
-    assert mover_of("a", 0, 1_000_000) == 31 * 97
-    assert mover_of("polygenelubricants", 0, 7) == 0
+def test_the_partition_in_progress_goes_on_while_it_is_ready() -> None:
+    assert next_to_copy(("b", 1), {("a", 0), ("b", 1)}) == ("b", 1)
+    assert next_to_copy(("b", 1), {("b", 0), ("a", 10), ("a", 9)}) == ("a", 9)
+    assert next_to_copy(None, set()) is None

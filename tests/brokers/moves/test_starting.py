@@ -12,12 +12,10 @@ from mockraft.brokers.metadata.observer import FatalError
 from mockraft.brokers.moves.move import MoveRefusedError, Stage
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.starting import settle
-from mockraft.brokers.replication_quota import BACKOFF_MS, ReplicationQuota
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
-from ...rows import each_row
 from ...waiting import until
 
 MakeBench = Callable[..., Any]
@@ -207,59 +205,6 @@ async def test_a_target_that_was_cordoned_meanwhile_is_not_left(bench: Any) -> N
     assert refusal(bench, "a", "/d1") == ("INVALID_REPLICA_ASSIGNMENT", "Log directory /d1 is cordoned")
     await bench.agree(move)
     assert bench.names()["/d1"] == ["a-0"]
-
-
-MEBIBYTE = 2**20
-
-
-@each_row(
-    ("bytes_per_second", "copied_bytes", "waits_ms"),
-    {
-        "no quota": (None, 100 * MEBIBYTE, {0: 0}),
-        "whole piece, then a wait": (MEBIBYTE, 3 * MEBIBYTE // 2, {0: 1000, 1200: 300, 1500: 0}),
-        "never longer than the back-off": (1, MEBIBYTE, {5: BACKOFF_MS}),
-        "zero quota until the window passed": (0, 1, {10_999: BACKOFF_MS, 11_000: 0}),
-    },
-)
-def test_a_copied_piece_is_waited_for_afterwards(
-    bytes_per_second: int | None, copied_bytes: int, waits_ms: dict[int, float]
-) -> None:
-    quota = ReplicationQuota(bytes_per_second)
-    assert quota.wait_ms(0) == 0
-    quota.record(copied_bytes, 0)
-    assert quota.is_exceeded(0) == (bytes_per_second is not None)
-    assert {now_ms: quota.wait_ms(now_ms) for now_ms in waits_ms} == waits_ms
-
-
-def test_the_rate_is_taken_over_a_second_at_least() -> None:
-    quota = ReplicationQuota()
-    quota.record(500, 0)
-    assert quota.rate(1) == quota.rate(1000) == 500
-    assert quota.rate(2000) == 250
-
-
-def test_copied_bytes_per_minute_equal_the_quota() -> None:
-    quota = ReplicationQuota(10_000)
-    now_ms, copied_bytes = 0.0, 0
-    while now_ms < 60_000:
-        wait_ms = quota.wait_ms(now_ms)
-        if wait_ms:
-            now_ms += wait_ms
-            continue
-        quota.record(700, now_ms)
-        copied_bytes += 700
-        now_ms += 1
-    assert 590_000 < copied_bytes < 680_000
-
-
-def test_a_raised_quota_counts_at_once() -> None:
-    quota = ReplicationQuota(1_000)
-    quota.record(5_000, 0)
-    assert quota.is_exceeded(0)
-    quota.bytes_per_second = 5_000
-    assert not quota.is_exceeded(0)
-    quota.bytes_per_second = None
-    assert quota.wait_ms(0) == 0
 
 
 async def test_a_disk_that_fails_while_moves_are_taken_up_is_logged(

@@ -9,19 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from mockraft.wire import error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
-from mockraft.wire.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from mockraft.wire.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
 
 from ...topics import ask
 from ...waiting import until
@@ -59,20 +47,19 @@ async def test_kafka_python_produces_and_consumes(brokers: Any) -> None:
     assert await asyncio.to_thread(run) == TEXTS
 
 
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-async def test_compressed_records_come_back_as_they_went(brokers: Any, codec: str) -> None:
+async def test_records_of_each_codec_and_acks_come_back_as_they_went(brokers: Any) -> None:
     await brokers.start(1, 2)
-    await brokers.create_topic("orders", replicas=2)
-    await produce(brokers, "orders", TEXTS, compression_type=codec)
-    assert await consume(brokers, "orders", len(TEXTS)) == TEXTS
+    kinds = [
+        *({"compression_type": codec} for codec in ("gzip", "snappy", "lz4", "zstd")),
+        {"acks": "0"},
+        {"acks": "1"},
+    ]
+    for number, kind in enumerate(kinds):
+        await brokers.create_topic(f"orders-{number}", replicas=2)
 
+        await produce(brokers, f"orders-{number}", TEXTS, **kind)
 
-@pytest.mark.parametrize("acks", ["0", "1"])
-async def test_records_need_not_be_waited_for(brokers: Any, acks: str) -> None:
-    await brokers.start(1)
-    await brokers.create_topic("orders")
-    await produce(brokers, "orders", TEXTS, acks=acks)
-    assert await consume(brokers, "orders", len(TEXTS)) == TEXTS
+        assert await consume(brokers, f"orders-{number}", len(TEXTS)) == TEXTS, kind
 
 
 async def test_an_idempotent_producer_writes_each_record_once(brokers: Any) -> None:
@@ -274,67 +261,16 @@ async def coordinator(brokers: Any, group_id: str = "g") -> int:
     return await until(found)
 
 
-@pytest.mark.parametrize("version", range(7))
-async def test_every_broker_names_the_same_coordinator(brokers: Any, version: int) -> None:
+async def test_every_broker_names_the_same_coordinator(brokers: Any) -> None:
     await brokers.start(1, 2, 3)
     await coordinator(brokers)
-    request = FindCoordinatorRequest(key="" if version >= 4 else "g", coordinator_keys=["g"] if version >= 4 else [])
-    found = [await ask(brokers.running[broker_id].listener.bootstrap, request, version) for broker_id in (1, 2, 3)]
-    result = [each.coordinators[0] if version >= 4 else each for each in found]
-    assert {each.error_code for each in result} == {0}
-    assert len({(each.node_id, each.port) for each in result}) == 1
+    for version in range(7):
+        request = FindCoordinatorRequest(
+            key="" if version >= 4 else "g", coordinator_keys=["g"] if version >= 4 else []
+        )
 
+        found = [await ask(brokers.running[each].listener.bootstrap, request, version) for each in (1, 2, 3)]
 
-async def test_other_keys_have_no_coordinator(brokers: Any) -> None:
-    await brokers.start(1)
-    request = FindCoordinatorRequest(key_type=3, coordinator_keys=["t"])
-    response = await ask(brokers.running[1].listener.bootstrap, request, 6)
-    assert response.coordinators[0].error_code == error_codes.INVALID_REQUEST
-
-
-async def test_offsets_are_committed_and_fetched_by_topic_id(brokers: Any) -> None:
-    await brokers.start(1)
-    topic_id, _ = await brokers.create_topic("orders")
-    await coordinator(brokers)
-    ids = [topic_id, bytes(16)]
-    committing = OffsetCommitRequest(
-        group_id="g",
-        topics=[
-            OffsetCommitRequestTopic(
-                topic_id=each, partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
-            )
-            for each in ids
-        ],
-    )
-    committed = await ask(brokers.running[1].listener.bootstrap, committing, 10)
-    assert [topic.partitions[0].error_code for topic in committed.topics] == [0, error_codes.UNKNOWN_TOPIC_ID]
-    topics = [OffsetFetchRequestTopics(topic_id=each, partition_indexes=[0]) for each in ids]
-    fetched = await ask(
-        brokers.running[1].listener.bootstrap,
-        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]),
-        10,
-    )
-    found = {topic.topic_id: topic.partitions[0] for topic in fetched.groups[0].topics}
-    assert (found[topic_id].committed_offset, found[topic_id].error_code) == (7, 0)
-    assert found[bytes(16)].error_code == error_codes.UNKNOWN_TOPIC_ID
-
-
-@pytest.mark.parametrize("version", range(1, 10))
-async def test_group_without_commits_has_no_offsets(brokers: Any, version: int) -> None:
-    await brokers.start(1)
-    await coordinator(brokers)
-    request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="orders", partition_indexes=[0])])
-    if version >= 8:
-        topics = [OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
-    response = await ask(brokers.running[1].listener.bootstrap, request, version)
-    topic = response.groups[0].topics[0] if version >= 8 else response.topics[0]
-    assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
-
-
-async def test_broker_that_does_not_coordinate_refuses_with_not_coordinator(brokers: Any) -> None:
-    await brokers.start(1, 2)
-    other = 3 - await coordinator(brokers)
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
-    response = await ask(brokers.running[other].listener.bootstrap, request, 9)
-    assert response.groups[0].error_code == error_codes.NOT_COORDINATOR
+        result = [each.coordinators[0] if version >= 4 else each for each in found]
+        assert {each.error_code for each in result} == {0}
+        assert len({(each.node_id, each.port) for each in result}) == 1

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller
-from mockraft.brokers.lifecycle import End
 from mockraft.wire.directory_ids import LOST
 
 from ...waiting import until
@@ -207,35 +206,3 @@ async def test_the_replicas_of_a_failed_directory_are_replicated_again_in_anothe
     await brokers.isr("orders", 1, 2)
     assert broker.logs.log(key).end_offset == 50
     assert await consume(brokers, "orders", 50) == TEXTS
-
-
-async def test_a_flaky_disk_fails_the_same_way_for_the_same_seed(brokers: Brokers) -> None:
-    broker, key = await replicated(brokers)
-    failed = broker.directories.placed[key]
-    broker.flaky_log_dir(failed, 0.2, seed=5)
-    assert await produce(brokers, "orders", TEXTS, linger_ms=0, batch_num_messages=1) == TEXTS
-    await until(lambda: broker.directories.offline)
-    assert set(broker.directories.offline) == {failed}
-
-
-async def test_slow_disk_delays_only_its_own_partitions(brokers: Brokers) -> None:
-    broker = await two(brokers)
-    await brokers.create_topic("orders", assigned=[1, 2])
-    await brokers.create_topic("payments", assigned=[1, 2])
-    slow = {path: broker.directories.find(path).directory_id for path in dirs_of(1)}
-    broker.slow_log_dir(dirs_of(1)[0], 300)
-    beats = broker.heartbeats
-    assert await produce(brokers, "orders", TEXTS) == TEXTS
-    assert await produce(brokers, "payments", TEXTS) == TEXTS
-    assert broker.heartbeats >= beats
-    assert not set(slow.values()) & set(broker.directories.offline)
-
-
-@SHORT_SESSION
-async def test_a_broker_without_a_directory_left_ends_and_the_others_go_on(brokers: Brokers) -> None:
-    broker, _ = await replicated(brokers, dirs=1)
-    broker.fill_log_dir(dirs_of(1)[0])
-    assert await produce(brokers, "orders", TEXTS) == TEXTS
-    assert broker.end is End.ALL_LOG_DIRS_FAILED
-    assert brokers.known("orders").leader == 2
-    assert brokers.running[2].state is BrokerState.RUNNING

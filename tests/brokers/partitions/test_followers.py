@@ -68,21 +68,6 @@ async def test_a_follower_that_lost_its_records_begins_where_the_leader_does(bro
     assert (follower.log.start_offset, follower.log.end_offset) == (30, 40)
 
 
-async def test_failed_directory_of_the_leader_moves_the_leader_without_loss(brokers: Any) -> None:
-    await brokers.start(1, log_dir_paths=("/d0", "/d1"))
-    await brokers.start(2)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await produce(brokers, "orders", TEXTS[:30])
-    broker = brokers.running[1]
-    failed = broker.logs.directory_of(key)
-    broker.fail_log_dir(failed)
-    leader = await until(lambda: (it := brokers.leader("orders")) and it.state.broker_id == 2 and it)
-    assert leader.log.end_offset == 30
-    await produce(brokers, "orders", TEXTS[30:])
-    assert await consume(brokers, "orders", len(TEXTS)) == TEXTS
-    assert broker.logs.log(key) is None
-
-
 def test_only_whole_batches_up_to_the_leaders_epoch_are_taken() -> None:
     first, second, third = (
         record_batch.encode([b"x"], base_offset=offset, leader_epoch=epoch, timestamp_ms=1)
