@@ -1,4 +1,4 @@
-"""Requests that a broker forwards to the controller, and the channel that carries them."""
+"""Requests that a broker forwards to the controller, the channel that carries them, and its handshake."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import pytest
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.apis import forwarded
 from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.effects import Link, Opened
+from mockraft.brokers.framed_link import FramedLink
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.shell.shell import Shell
 from mockraft.brokers.shell.socket_links import SocketLinks
 from mockraft.brokers.topic_creation import creatable
 from mockraft.wire import api_keys, client, error_codes
 from mockraft.wire.client import UnsupportedVersionError
-from mockraft.wire.connection import FrameReader, Request, parse_request, write_response
+from mockraft.wire.connection import API_VERSIONS_MAX, FrameReader, Request, parse_request, write_response
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse
@@ -375,3 +377,16 @@ async def test_undecodable_response_is_reported_and_closes_the_connection() -> N
             await channel.send()
         await channel.send()
         assert heartbeats == [1, 2]
+
+
+def test_handshake_is_repeated_in_the_newest_version_that_the_controller_has() -> None:
+    link = Link("heartbeats", "1", "h", 1, 1_000)
+    framed = FramedLink(link)
+    assert framed.open()[4:8] == bytes([0, api_keys.API_VERSIONS, 0, API_VERSIONS_MAX])
+    offered = [ApiVersion(api_key=api_keys.API_VERSIONS, min_version=0, max_version=3)]
+    refused = ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=offered)
+    assert framed.receive(write_response(refused.write(0), 0, 0)) == []
+    assert framed.data_to_send()[4:12] == bytes([0, api_keys.API_VERSIONS, 0, 3, 0, 0, 0, 1])
+    assert framed.data_to_send() == b""
+    accepted = ApiVersionsResponse(api_keys=offered)
+    assert framed.receive(write_response(accepted.write(3), 1, 0)) == [Opened(link, {api_keys.API_VERSIONS: (0, 3)})]

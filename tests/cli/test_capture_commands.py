@@ -1,15 +1,19 @@
-"""`mockraft capture` as a process."""
+"""`mockraft capture`, `record` and `replay` as processes."""
 
 import json
 import signal
 import subprocess
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.cli.exit_codes import ExitCode
 from mockraft.kafka.child_process import free_port
+from mockraft.server.stubs.stub import Stub, stub
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire.client import DisconnectedError
@@ -17,7 +21,7 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 
 from ..rows import each_row
 from ..topics import ask
-from .cli import DEADLINE_S, completed, invoke, one_line, started
+from .cli import DEADLINE_S, Result, completed, invoke, one_line, started
 
 
 @contextmanager
@@ -104,3 +108,101 @@ async def test_unreachable_controller_is_reported_during_recording(tmp_path: Pat
         process.terminate()
         _, errors = process.communicate(timeout=DEADLINE_S)
     assert f"cannot connect to {nobody}: Connection refused" in errors
+
+
+CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
+SOME = ["--filter", "ApiVersions,BrokerRegistration,BrokerHeartbeat"]
+
+
+def replay(bootstrap: str, *options: str) -> Result:
+    return invoke("replay", "--capture", str(CAPTURE), "--port", "19093", "--bootstrap", bootstrap, *options)
+
+
+def test_equal_answers_are_reported_with_exit_code_0(tmp_path: Path) -> None:
+    with Controller.sync(release="4.3") as controller:
+        result = replay(controller.bootstrap, "--filter", "ApiVersions")
+    assert result.exit_code == 0, result.output
+    assert "34 of 34 responses as captured" in result.output
+    assert "603 Fetch, --filter" in one_line(result.output)
+
+
+def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Path) -> None:
+    path, junit = tmp_path / "report.json", tmp_path / "report.xml"
+    with Controller.sync(release="4.3") as controller:
+        # The first two are the replay's own: version 5, and then 4.
+        lie = stub("ApiVersions").on_call(3).change(response={"throttleTimeMs": 5, "errorCode": 41})
+        controller.call(controller.running.node.script.stubs.add, lie)
+        result = replay(controller.bootstrap, "--filter", "ApiVersions", "--json", str(path), "--junit", str(junit))
+    assert result.exit_code == 1
+    (failure,) = ET.parse(junit).iter("failure")
+    assert failure.get("message") == "1 difference in 34 responses"
+    assert failure.text == "errorCode: 0 NONE → 41 NOT_CONTROLLER 1x (first #1 of controller-4.3.1.pcap)"
+    assert "ApiVersions errorCode 1x (#1)" in one_line(result.output)
+    assert "captured 0 NONE live 41 NOT_CONTROLLER" in one_line(result.output)
+    report: dict[str, Any] = json.loads(path.read_text())
+    assert report["differences"] == [
+        {"api": "ApiVersions", "path": "errorCode", "captured": 0, "live": 41, "count": 1, "exchanges": [1]}
+    ]
+    assert (report["sent"], report["same"]) == (34, 33)
+    assert report["apis"][0]["api"] == "ApiVersions"
+
+
+def test_a_clock_that_cannot_be_moved_ends_the_replay_at_once() -> None:
+    with Controller.sync(release="4.3", admin_port=0) as controller:
+        result = replay(controller.bootstrap, "--admin", str(controller.admin_url))
+    assert result.exit_code == ExitCode.NO_ANSWER
+    assert "cannot be moved: HTTP/1.1 409 Conflict" in one_line(result.output)
+
+
+@each_row(
+    ("options", "complaint"),
+    [
+        (["--speed", "fast"], "'fast' is neither max nor a number over 0"),
+        (["--speed", "0"], "neither max nor a number over 0"),
+        (["--speed", "2", "--admin", "http://127.0.0.1:8080"], "a virtual clock has no pace: leave --speed at max"),
+        (["--filter", "Nope"], "there is no API 'Nope'"),
+        (["--capture", "no.pcap"], "no.pcap: cannot be opened: No such file or directory"),
+        (["--capture", __file__], "not a pcap or pcapng file"),
+        (["--port", "1"], "has no Kafka exchanges to port 1"),
+    ],
+)
+def test_unreplayable_requests_are_reported(options: list[str], complaint: str) -> None:
+    result = invoke("replay", "--capture", str(CAPTURE), "--bootstrap", "127.0.0.1:1", *options)
+    assert result.exit_code == 2
+    assert complaint in one_line(result.output)
+
+
+def test_no_controller_is_exit_code_6() -> None:
+    result = replay(f"127.0.0.1:{free_port()}")
+    assert result.exit_code == 6
+    assert "cannot connect" in result.output
+
+
+def test_a_capture_becomes_a_stub_file(tmp_path: Path) -> None:
+    path = tmp_path / "stubs.json"
+    result = invoke("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *SOME)
+    assert result.exit_code == 0, result.output
+    stubs = [Stub.from_json(each) for each in json.loads(path.read_text())["stubs"]]
+    assert {each.match.api for each in stubs} == {("ApiVersions",), ("BrokerRegistration",), ("BrokerHeartbeat",)}
+    assert f"{len(stubs)} stubs of 866 exchanges in {path}" in result.output.replace("\n", " ")
+
+
+def test_a_controller_that_serves_the_recorded_stubs_answers_the_capture_as_it_is(tmp_path: Path) -> None:
+    """Even what a new controller cannot know: that brokers had been registered, with these epochs."""
+    path = tmp_path / "stubs.json"
+    asked = ["--filter", "BrokerRegistration,AllocateProducerIds,DescribeQuorum"]
+    assert invoke("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *asked).exit_code == 0
+    with Controller.sync() as controller:
+        assert replay(controller.bootstrap, *asked).exit_code == 1
+    with Controller.sync() as controller:
+        for each in json.loads(path.read_text())["stubs"]:
+            controller.call(controller.running.node.script.stubs.add, Stub.from_json(each))
+        result = replay(controller.bootstrap, *asked)
+    assert result.exit_code == 0, result.output
+
+
+@each_row("options", [[], ["--capture", str(CAPTURE), "--upstream", "127.0.0.1:9"]])
+def test_a_recording_has_one_source(options: list[str]) -> None:
+    result = invoke("record", "--out", "-", *options)
+    assert result.exit_code == 2
+    assert "use either --capture or --upstream" in one_line(result.output)

@@ -1,4 +1,4 @@
-"""An expectation reports the first difference of a response, and ignores everything it does not name."""
+"""A request from a JSON tree, and the first difference of a response, of the named fields only."""
 
 from typing import Any
 
@@ -16,6 +16,8 @@ from mockraft.conformance.expectation import (
     expect,
     like,
 )
+from mockraft.conformance.requests import request
+from mockraft.wire.errors import WireError
 
 from ..rows import each_row
 
@@ -72,3 +74,24 @@ def test_a_difference_is_a_sentence() -> None:
         expect("the answer", {"a": [above(3)]}, {"a": [2]})
     with pytest.raises(NotAsExpectedError, match=r"^the records: it should be \[\], is None$"):
         expect("the records", [], None)
+
+
+def test_omitted_fields_have_kafkas_defaults() -> None:
+    asked: Any = request("CreateTopics", {"topics": [{"name": "t", "configs": [{"name": "a"}]}]}, 7)
+    assert (asked.timeout_ms, asked.validate_only) == (60_000, False)
+    (topic,) = asked.topics
+    assert (topic.name, topic.num_partitions, topic.assignments, topic.configs[0].value) == ("t", 0, [], "")
+
+
+def test_structs_uuids_and_bytes_have_defaults_too() -> None:
+    fetch: Any = request("FetchSnapshot", {"topics": [{"partitions": [{}]}]}, 1)
+    assert fetch.topics[0].partitions[0].snapshot_id.epoch == 0
+    registration: Any = request("BrokerRegistration", {}, 4)
+    assert registration.incarnation_id == bytes(16)
+    envelope: Any = request("Envelope", {}, 0)
+    assert envelope.request_data == b""
+
+
+def test_errors_name_the_field() -> None:
+    with pytest.raises(WireError, match="numPartition"):
+        request("CreateTopics", {"topics": [{"numPartition": 1}]}, 7)

@@ -1,10 +1,16 @@
-"""Releases as values: their names, tables and specs."""
+"""Releases as values: their names, tables and specs; names are written once, in `SUPPORTED`."""
+
+import ast
+import re
+from pathlib import Path
 
 import pytest
 from mockraft.releases import DEFAULT, NEWEST, SUPPORTED, Behaviour, Release, release
 from mockraft.wire.spec_files import read, sort_key
 
 from ..rows import each_row
+
+pytestmark = pytest.mark.one_python
 
 EACH = [release(version) for version in SUPPORTED]
 SINCE_4_3 = {"UnregisterControllerRequest", "UnregisterControllerResponse"}
@@ -98,3 +104,51 @@ def test_reading_a_release_that_is_not_there_is_an_error(tmp_path: object) -> No
 def _valid_versions(text: str) -> str:
     (line,) = [line for line in text.splitlines() if '"validVersions"' in line]
     return line.split('"')[3]
+
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = [
+    "brokers",
+    "cli",
+    "codegen",
+    "conformance",
+    "front",
+    "kafka",
+    "kafka_api",
+    "kafka_configs",
+    "releases",
+    "server",
+    "spark_replay",
+    "testing",
+    "twin",
+    "wire",
+]
+CASES = ROOT / "conformance" / "cases"
+"""Cases name the releases since and until which they hold."""
+
+NAMED = {
+    "kafka/cluster_tests.py": "the newest release with test classes on Maven",
+    "kafka/tools.py": "the releases in which tools became other classes",
+    "releases/behaviour.py": "the releases in which rules began",
+    "releases/release.py": "the supported ones and the default",
+    "wire/api_keys.py": "the release that it is generated from",
+    "twin/brokers.py": "the first release whose controllers simulated brokers follow",
+}
+NAME = "|".join(rf"{re.escape(each.rpartition('.')[0])}(\.\d+)?" for each in SUPPORTED)
+QUOTED = re.compile(f"[\"'](?:{NAME})[\"']")
+
+
+def test_releases_are_named_only_where_they_are_listed() -> None:
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+        if path.parent != CASES
+        and QUOTED.search(text := path.read_text())
+        and any(map(names_a_release, ast.walk(ast.parse(text))))
+    }
+    assert found == NAMED.keys()
+
+
+def names_a_release(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(NAME, node.value) is not None

@@ -1,9 +1,12 @@
-"""Ids of directories: the reserved ones, new ones and Java's order."""
+"""The text of uuids as Kafka's `Uuid` has it, and ids of directories: the reserved ones, new ones and Java's order."""
 
 import random
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mockraft.kafka_api.api import Parked
-from mockraft.wire import directory_ids
+from mockraft.wire import directory_ids, uuids
 from mockraft.wire.uuids import text_of
 
 from ..rows import each_row
@@ -46,3 +49,19 @@ def test_a_wait_that_is_followed_has_the_other_result_at_the_same_times() -> Non
     assert parked.retry(100, False) is None
     assert parked.retry(500, True) == "first at 500"
     assert asked == [(100, False), (500, True)]
+
+
+def test_the_text_is_kafkas() -> None:
+    assert uuids.text_of(bytes(15) + b"\x01") == "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_the_text_reads_back_with_and_without_padding(uuid: bytes) -> None:
+    text = uuids.text_of(uuid)
+    assert uuids.read_text(text) == uuids.read_text(f"{text}==") == uuid
+
+
+@each_row("text", ["", "A", "AAAAAAAAAAAAAAAAAAAAA", "A" * 32, "AAAAAAAAAAAAAAAAAAAA!Q", "é" * 22])
+def test_refuses_malformed_uuids(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 (base64's own text or ours)
+        uuids.read_text(text)

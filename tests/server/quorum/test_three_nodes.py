@@ -5,8 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.log.limits import EPOCH_PEER_MAX
+from mockraft.server.raft.raft import Raft
+from mockraft.server.running_quorum import RunningQuorum
 from mockraft.wire import error_codes
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
@@ -373,3 +376,16 @@ def test_a_quorum_in_its_last_epoch_keeps_its_leader_and_is_down_without_it(worl
     for node_id in ALL:
         assert "no leader can be elected after epoch 2147418111" in str(world.controller(node_id).failure)
         assert world.controller(node_id).raft.epoch == EPOCH_PEER_MAX
+
+
+async def test_is_ready_only_with_a_leader_that_commits_even_if_the_first_one_is_lost() -> None:
+    quorum = await RunningQuorum.start(ControllerConfig(port=0), 3)
+    try:
+        first = await quorum.wait_for_leader()
+        quorum.nodes[first].script(Raft.resign)
+        assert quorum.active is None
+        await quorum.wait_to_commit()
+        assert quorum.active is not None
+        assert quorum.nodes[quorum.active].controller.pending_offset == 0
+    finally:
+        await quorum.stop()

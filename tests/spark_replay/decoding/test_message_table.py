@@ -1,4 +1,4 @@
-"""Frames to messages: every row stays with its decode status; shapes and kio give the same results."""
+"""Frames to messages: every row stays with its decode status, and pieces of snapshots come in any order."""
 
 import json
 from collections import Counter
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mockraft.codegen.every_release import every_release
 from mockraft.spark_replay.decoding import decode_batches, decode_frames
 from mockraft.spark_replay.decoding.frame_shapes import SHAPES_BYTES_MAX, ShapeTable
+from mockraft.spark_replay.decoding.snapshot_chunks import PIECE_BYTES, Chunk, Incomplete, SnapshotChunks
 from mockraft.spark_replay.decoding.verdicts import first_difference
 from mockraft.spark_replay.schemas import FRAMES, MESSAGES
 from mockraft.vectors.bodies import random_body
@@ -318,3 +319,35 @@ def test_the_shapes_used_longest_ago_go_first(table: ShapeTable, monkeypatch: py
     assert 1 < len(sizes) < 20
     assert sizes == [*range(sizes[0], sizes[0] + len(sizes))]
     assert table._bytes <= 20_000
+
+
+FRAME = pa.record_batch({"frame_no": [1]})
+SIZE = 10_000
+
+
+def test_many_small_pieces_are_given_up_by_the_memory_that_they_take() -> None:
+    chunks = SnapshotChunks(kept_bytes_max=100 * PIECE_BYTES)
+    given_up = [
+        found
+        for position in range(SIZE, 0, -2)
+        for found in chunks.add(("snapshot",), Chunk(FRAME, position, b"x"), SIZE)
+    ]
+    assert all(isinstance(each, Incomplete) and each.held_bytes <= 100 for each in given_up)
+    assert len(given_up) == SIZE // 2 // 100
+
+
+def test_pieces_that_overlap_are_joined() -> None:
+    data, chunks = bytes(range(200)), SnapshotChunks()
+    cuts = [(100, 150), (20, 30), (90, 140), (0, 120), (150, 200)]
+    pieces = [found for low, high in cuts for found in chunks.add((1,), Chunk(FRAME, low, data[low:high]), 200)]
+    assert b"".join(each.data for each in pieces if isinstance(each, Chunk)) == data
+    assert list(chunks.finish()) == []
+    assert chunks._kept_bytes == 0
+
+
+def test_nothing_is_kept_of_a_whole_snapshot() -> None:
+    chunks = SnapshotChunks(kept_bytes_max=3 * PIECE_BYTES)
+    for _ in range(10):
+        pieces = [found for position in (4, 2, 0) for found in chunks.add((1,), Chunk(FRAME, position, b"xx"), 6)]
+        assert [each.data for each in pieces if isinstance(each, Chunk)] == [b"xxxxxx"]
+    assert chunks._kept_bytes == 0

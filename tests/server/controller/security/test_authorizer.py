@@ -7,6 +7,7 @@ import pytest
 from mockraft.kafka_api.authorization.acl_index import AccessControlEntry, AclIndex, MatchingAcls
 from mockraft.kafka_api.authorization.acl_types import AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.kafka_api.authorization.authorizer import Authorizer
+from mockraft.kafka_api.authorization.host_ranges import is_in_range, parse_range
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
@@ -239,3 +240,13 @@ def test_a_verdict_reports_why() -> None:
     assert verdict("User:bob") == MatchingAcls(denied=True, allowed=False, has_acls=True)
     assert verdict("User:eve") == MatchingAcls(denied=False, allowed=False, has_acls=True)
     assert verdict("User:alice", "others") == MatchingAcls(denied=False, allowed=False, has_acls=False)
+
+
+def test_ipv6_prefix_may_have_any_length() -> None:
+    assert is_in_range("fd00::1", "fd00::1/128")
+    assert not is_in_range("fd00::2", "fd00::1/128")
+    assert is_in_range("fd00::2", "::/0")
+
+
+def test_bits_after_an_ipv4_prefix_do_not_count() -> None:
+    assert parse_range("255.1.2.3/8") == parse_range("255.0.0.0/8")
