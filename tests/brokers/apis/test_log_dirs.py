@@ -122,11 +122,6 @@ async def test_a_partition_named_twice_goes_where_it_was_named_last(cluster: Any
     assert broker.moves == ()
 
 
-async def test_nothing_asked_is_nothing_answered(cluster: Any, broker: SimulatedBroker) -> None:
-    assert cluster.ask(alter()).results == []
-    assert broker.moves == ()
-
-
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 async def test_every_directory_is_described(cluster: Any, broker: SimulatedBroker, version: int) -> None:
     log = create(cluster, "t", A, batches=2)

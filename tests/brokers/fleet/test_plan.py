@@ -52,27 +52,28 @@ def test_step_is_executed_and_reverted_later(do: Do, first: Act, last: Act | Non
     assert actions == [Action(1000, 2, first), Action(1000, 3, first), *back]
 
 
-def test_step_without_return_is_not_reverted() -> None:
-    assert planned(ScriptStep(do=Do.KILL, at_s=1, brokers=(2,))) == [Action(1000, 2, Act.KILL)]
-
-
-def test_a_step_can_be_spread_over_time() -> None:
-    actions = planned(ScriptStep(do=Do.DISCONNECT, at_s=1, over_s=2, racks=("b",)))
-    assert actions == [Action(1000, 2, Act.DISCONNECT), Action(2000, 4, Act.DISCONNECT)]
-
-
-def test_rolling_restart_limits_concurrency() -> None:
-    restart = ScriptStep(do=Do.ROLLING_RESTART, at_s=1, at_once=3, every_s=10, back_after_s=0.5)
-    assert planned(restart) == [
-        *(Action(1000, broker_id, Act.STOP) for broker_id in (1, 2, 3)),
-        *(Action(1500, broker_id, Act.START) for broker_id in (1, 2, 3)),
-        Action(11_000, 4, Act.STOP),
-        Action(11_500, 4, Act.START),
-    ]
-
-
-def test_ids_and_racks_together_mean_both() -> None:
-    assert planned(ScriptStep(do=Do.KILL, at_s=1, brokers=(1, 2), racks=("b",))) == [Action(1000, 2, Act.KILL)]
+@each_row(
+    ("step", "actions"),
+    {
+        "without a return": (ScriptStep(do=Do.KILL, at_s=1, brokers=(2,)), [Action(1000, 2, Act.KILL)]),
+        "ids and racks": (ScriptStep(do=Do.KILL, at_s=1, brokers=(1, 2), racks=("b",)), [Action(1000, 2, Act.KILL)]),
+        "spread over time": (
+            ScriptStep(do=Do.DISCONNECT, at_s=1, over_s=2, racks=("b",)),
+            [Action(1000, 2, Act.DISCONNECT), Action(2000, 4, Act.DISCONNECT)],
+        ),
+        "a rolling restart, three at once": (
+            ScriptStep(do=Do.ROLLING_RESTART, at_s=1, at_once=3, every_s=10, back_after_s=0.5),
+            [
+                *(Action(1000, broker_id, Act.STOP) for broker_id in (1, 2, 3)),
+                *(Action(1500, broker_id, Act.START) for broker_id in (1, 2, 3)),
+                Action(11_000, 4, Act.STOP),
+                Action(11_500, 4, Act.START),
+            ],
+        ),
+    },
+)
+def test_step_has_its_actions(step: ScriptStep, actions: list[Action]) -> None:
+    assert planned(step) == actions
 
 
 def test_drawn_brokers_depend_on_the_seed_only() -> None:
@@ -226,10 +227,6 @@ def test_parts_add_up_to_the_whole_and_can_be_taken_away_again() -> None:
     both = first.plus(second)
     assert (both.total, both.counts, both.largest_s) == (5, of(0.001, 0.002, 0.1, 0.002, 3.0).counts, 3.0)
     assert both.minus(first).counts == second.counts
-
-
-def test_the_largest_is_exact() -> None:
-    assert of(0.001, 0.5).percentile_ms(1.0) == 500.0
 
 
 def test_an_empty_one_has_no_percentile() -> None:

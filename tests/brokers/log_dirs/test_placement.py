@@ -85,10 +85,6 @@ def test_several_topics_in_one_table_that_grows() -> None:
     assert [f"{each.topic[0]}{each.partition}" for each in in_kafkas_order(together)] == TOGETHER.split()
 
 
-def test_empty_sequence_has_no_order() -> None:
-    assert in_kafkas_order(()) == []
-
-
 PATHS = ("/d/0", "/d/1", "/d/2")
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from struct import pack_into
 
 import pytest
-from crc32c import crc32c
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import LogConfig, check_produced, read_produced
 from mockraft.wire import error_codes, record_batch
 
 from ...rows import each_row
+from .conftest import with_header
 
 NOW_MS = 1_000_000
 CONFIG = LogConfig(timestamp_before_max_ms=500, timestamp_after_max_ms=300)
@@ -31,14 +30,6 @@ def refusal(work: Callable[[], None]) -> tuple[int, str]:
     with pytest.raises(LogError) as refused:
         work()
     return refused.value.error_code, str(refused.value)
-
-
-def changed(records: bytes, form: str, at: int, value: int) -> bytes:
-    """Return a batch with another number in its header, and the right checksum."""
-    data = bytearray(records)
-    pack_into(form, data, at, value)
-    pack_into(">I", data, 17, crc32c(bytes(data[21:])))
-    return bytes(data)
 
 
 def test_records_of_every_length_around_a_longer_varint_are_counted() -> None:
@@ -66,22 +57,10 @@ def test_the_size_of_each_batch_counts_alone() -> None:
     assert f"is {len(one)} bytes which exceeds the maximum configured value of {len(one) - 1}" in message
 
 
-def test_an_empty_range_of_offsets_is_refused() -> None:
-    empty = changed(batch(b"a"), ">i", 23, -1)
-    assert refusal(lambda: check(empty)) == (error_codes.INVALID_RECORD, "Batch has an invalid offset range: [0, -1]")
-
-
-@each_row("count", [0, -1])
-def test_a_count_that_is_not_positive_is_refused(count: int) -> None:
-    uncounted = changed(batch(b"a"), ">i", 57, count)
-    assert refusal(lambda: check(uncounted))[1] == f"Invalid reported count for record batch: {count}"
-
-
 @each_row(("codec", "most"), [(2, 50), (3, 582), (4, 74_898)])
 def test_a_count_that_compressed_records_cannot_have_is_refused(codec: int, most: int) -> None:
     def claiming(count: int) -> bytes:
-        packed = changed(batch(b"x", b"x"), ">h", 21, codec)
-        return changed(changed(packed, ">i", 23, count - 1), ">i", 57, count)
+        return with_header(batch(b"x", b"x"), attributes=codec, last_offset_delta=count - 1, count=count)
 
     check(claiming(most))
     assert "premature EOF" in refusal(lambda: check(claiming(most + 1)))[1]

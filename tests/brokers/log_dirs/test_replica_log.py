@@ -111,11 +111,15 @@ def test_invalid_producer_batches_are_refused_with_kafkas_code(log: ReplicaLog, 
     for count, reason in ((1, "records still remaining in file"), (3, "premature EOF reached")):
         wrong = with_header(good, count=count, last_offset_delta=count - 1)
         assert reason in check_refused(error_codes.INVALID_RECORD, append, wrong)
-    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=0, last_offset_delta=-1))
+    empty = with_header(good, count=0, last_offset_delta=-1)
+    text = "Batch has an invalid offset range: [0, -1]"
+    assert check_refused(error_codes.INVALID_RECORD, append, empty) == text
     check_refused(error_codes.UNKNOWN_SERVER_ERROR, append, good[:8] + b"\x7f\xff\xff\xff" + good[12:])
     check_refused(error_codes.INVALID_TIMESTAMP, append, batch("a", time_ms=3_600_001))
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=3))
-    check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=0))
+    for count in (0, -1):
+        text = f"Invalid reported count for record batch: {count}"
+        assert check_refused(error_codes.INVALID_RECORD, append, with_header(good, count=count)) == text
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=0x20))
     check_refused(error_codes.UNKNOWN_SERVER_ERROR, append, with_header(good, attributes=5))
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, producer_id=5))

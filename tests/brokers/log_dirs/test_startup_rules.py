@@ -106,14 +106,10 @@ def test_a_broker_does_not_start_when(refusal: Refusal, begin: Callable[[], obje
     assert refused.value.refusal is refusal
 
 
-def test_starts_on_formatted_directories() -> None:
-    assert start(A, B).live == ("/a", "/b")
+def test_starts_on_formatted_directories_and_takes_each_once() -> None:
+    assert start(A, B).live == start(A, B, paths=("/a", "/b", "/a")).live == ("/a", "/b")
     assert start(B, A, paths=("/b", "/a")).live == ("/b", "/a")
     assert start(A, B, cluster_id=None).rewritten == ()
-
-
-def test_a_dir_that_is_named_twice_is_taken_once() -> None:
-    assert start(A, B, paths=("/a", "/b", "/a")).live == ("/a", "/b")
 
 
 def test_the_metadata_dir_is_no_data_dir() -> None:
@@ -122,20 +118,14 @@ def test_the_metadata_dir_is_no_data_dir() -> None:
     assert set(begun.metas) == {"/a", "/m"}
 
 
-def test_the_metadata_log_lies_in_the_first_dir_unless_another_is_named() -> None:
+def test_a_metadata_log_in_the_first_dir_or_a_broken_bootstrap_file_in_a_data_dir_is_no_fault() -> None:
     assert start(dir_at("/a", has_metadata_log=True), B).live == ("/a", "/b")
-
-
-def test_a_broken_bootstrap_file_in_a_data_dir_is_not_looked_at() -> None:
     assert start(A, dir_at("/b", bootstrap_fault="broken")).live == ("/a", "/b")
 
 
-def test_a_dir_that_cannot_be_read_is_offline_from_the_start() -> None:
+def test_a_dir_that_cannot_be_read_or_listed_is_offline_from_the_start() -> None:
     begun = start(A, failed("/b"))
     assert (begun.live, begun.offline) == (("/a",), {"/b": "Input/output error"})
-
-
-def test_a_dir_that_cannot_be_listed_is_offline_from_the_start() -> None:
     assert start(A, dir_at("/b", usable=False)).offline == {"/b": "/b is not a readable log directory."}
 
 

@@ -49,7 +49,7 @@ async def test_kafka_python_produces_and_consumes(brokers: Any) -> None:
 
 async def test_records_of_each_codec_and_acks_come_back_as_they_went(brokers: Any) -> None:
     await brokers.start(1, 2)
-    kinds = [
+    kinds: list[dict[str, Any]] = [
         *({"compression_type": codec} for codec in ("gzip", "snappy", "lz4", "zstd")),
         {"acks": "0"},
         {"acks": "1"},

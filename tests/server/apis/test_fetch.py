@@ -1,3 +1,5 @@
+"""Fetch of the metadata log, alone and in a quorum of two, with FetchSnapshot and DescribeQuorum there."""
+
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -5,17 +7,22 @@ from typing import Any
 
 import pytest
 from mockraft.server.apis import fetch
+from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.voter_set import ReplicaKey
 from mockraft.server.controller.result import ControllerResult
-from mockraft.wire import error_codes, record_batch
+from mockraft.server.raft.outgoing import NodeEndpoint
+from mockraft.wire import error_codes, record_batch, uuids
+from mockraft.wire.messages import describe_quorum_request
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.topic_names import CLUSTER_METADATA_ID
 
-from ...fetches import fetch_request
+from ...fetches import fetch_request, snapshot_request
+from ..conftest import controller_in_memory
 
 DIRECTORY_ID = bytes(15) + b"\x09"
 NOOP = RecordAt(NoOpRecord(), 0)
@@ -278,3 +285,113 @@ def test_reuses_a_response_for_followers_until_the_log_grows(rig: Any, controlle
     grown = partition_of(rig.ask(other, request(), version))
     assert grown.high_watermark == partition_of(first).high_watermark + 1
     assert list(record_batch.read_batches(grown.records))[-1].base_offset == partition_of(first).high_watermark
+
+
+TOPIC = "__cluster_metadata"
+NOT_LEADER = error_codes.NOT_LEADER_OR_FOLLOWER
+DIRECTORIES = {node_id: bytes([node_id]) * 16 for node_id in (1, 2)}
+VOTERS = ",".join(f"{n}@node{n}:{9000 + n}:{uuids.text_of(d)}" for n, d in DIRECTORIES.items())
+
+
+@pytest.fixture
+def quorum(make_rig: Any) -> Any:
+    """Node 1 of two, behind its listener."""
+    config = ControllerConfig(node_id=1, host="node1", port=9001, initial_controllers=VOTERS)
+    rig = make_rig(*APIS.values(), controller=controller_in_memory(config, 1000))
+    rig.now_ms = 1000
+    return rig
+
+
+@pytest.fixture
+def leader(quorum: Any) -> Any:
+    raft = quorum.controller.raft
+    raft.elect(quorum.now_ms)
+    raft.record_vote(2, True, quorum.now_ms)
+    assert raft.is_leader
+    return quorum
+
+
+def fetched(rig: Any, *, replica_id: int = -1, offset: int = 0, **fields: Any) -> FetchRequest:
+    state, directory_id = ReplicaState(replica_id=replica_id), DIRECTORIES.get(replica_id, bytes(16))
+    epoch = rig.controller.raft.epoch
+    return fetch_request(offset, epoch, replica_state=state, replica_directory_id=directory_id, **fields)
+
+
+def answered_partition(response: Any) -> Any:
+    return response.responses[0].partitions[0]
+
+
+def test_a_node_that_is_not_leader_returns_the_leader(quorum: Any) -> None:
+    quorum.controller.raft.to_follower(5, NodeEndpoint(2, "node2", 9002), quorum.now_ms)
+    response = quorum.ask(quorum.connect(), fetched(quorum), 17)
+    found = answered_partition(response)
+    assert (found.error_code, found.current_leader.leader_id, found.current_leader.leader_epoch) == (NOT_LEADER, 2, 5)
+    assert [(e.node_id, e.host, e.port) for e in response.node_endpoints] == [(2, "node2", 9002)]
+    request = snapshot_request(SnapshotId(0, 0), current_leader_epoch=5)
+    found = quorum.ask(quorum.connect(), request, 1).topics[0].partitions[0]
+    assert (found.error_code, found.current_leader.leader_id) == (NOT_LEADER, 2)
+
+
+def test_fetch_is_refused_before_an_election(quorum: Any) -> None:
+    found = answered_partition(quorum.ask(quorum.connect(), fetched(quorum), 17))
+    assert (found.error_code, found.current_leader.leader_id) == (NOT_LEADER, -1)
+
+
+def test_leader_without_a_majority_has_no_high_watermark(leader: Any) -> None:
+    found = answered_partition(leader.ask(leader.connect(), fetched(leader), 18))
+    assert (len(found.records) > 0, found.high_watermark) == (True, -1)
+
+
+def test_high_watermark_is_the_majoritys_offset(leader: Any) -> None:
+    end_offset = leader.controller.log.end_offset
+    found = answered_partition(leader.ask(leader.connect(), fetched(leader, replica_id=2, offset=end_offset), 18))
+    assert found.high_watermark == end_offset, "told to whom it is owed"
+    assert leader.controller.log.end_offset > end_offset, "and the controller is active"
+    assert leader.controller.log.high_watermark == end_offset
+
+
+def test_a_fetch_waits_for_the_commit(leader: Any) -> None:
+    log = leader.controller.log
+    leader.ask(leader.connect(), fetched(leader, replica_id=2, offset=log.end_offset), 18)
+    end_offset = log.end_offset
+    assert log.high_watermark < end_offset
+    reader, voter = leader.connect(), leader.connect()
+    waiting = fetched(leader, offset=end_offset, high_watermark=log.high_watermark)
+    assert leader.send(reader, leader.frame(waiting, 18)) == []
+    leader.send(voter, leader.frame(fetched(leader, replica_id=2, offset=end_offset), 18))
+    assert len(leader.sends(reader)) == 1
+    assert log.high_watermark == end_offset
+
+
+def test_a_parked_fetch_is_answered_when_the_leadership_is_lost(leader: Any) -> None:
+    log = leader.controller.log
+    connection = leader.connect()
+    assert leader.send(connection, leader.frame(fetched(leader, offset=log.end_offset), 18)) == []
+    leader.controller.raft.resign(leader.now_ms)
+    leader.tick(leader.now_ms + 1)
+    (exchange,) = leader.node.journal.exchanges()
+    assert answered_partition(exchange.response).error_code == NOT_LEADER
+
+
+def described(rig: Any) -> Any:
+    topic = describe_quorum_request.TopicData(
+        topic_name=TOPIC, partitions=[describe_quorum_request.PartitionData(partition_index=0)]
+    )
+    return rig.ask(rig.connect(), describe_quorum_request.DescribeQuorumRequest(topics=[topic]), 2)
+
+
+def test_a_quorum_is_described_by_its_leader_alone(quorum: Any) -> None:
+    found = described(quorum).topics[0].partitions[0]
+    assert (found.error_code, found.error_message) == (NOT_LEADER, error_codes.message(NOT_LEADER))
+
+
+def test_the_voters_are_described_as_far_as_they_are(leader: Any) -> None:
+    end_offset = leader.controller.log.end_offset
+    response = described(leader)
+    found = response.topics[0].partitions[0]
+    assert (found.leader_id, found.leader_epoch, found.high_watermark) == (1, 1, -1)
+    assert [(v.replica_id, v.replica_directory_id, v.log_end_offset) for v in found.current_voters] == [
+        (1, DIRECTORIES[1], end_offset),
+        (2, DIRECTORIES[2], -1),
+    ]
+    assert [(n.node_id, n.listeners[0].port) for n in response.nodes] == [(1, 9001), (2, 9002)]
