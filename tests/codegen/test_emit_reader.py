@@ -1,4 +1,4 @@
-"""What generated readers and writers accept and refuse, for invented schemas and hand-written bytes."""
+"""Input and values that generated code accepts and refuses, for invented schemas and hand-written bytes."""
 
 from typing import Any
 

@@ -224,7 +224,7 @@ def test_the_mover_follows_from_the_hash(topic: str, partition: int, movers: int
     assert mover_of(topic, partition, movers) == mover
 
 
-def test_the_partition_in_progress_goes_on_while_it_is_ready() -> None:
+def test_the_first_by_name_and_number_is_copied_first() -> None:
     assert next_to_copy(("b", 1), {("a", 0), ("b", 1)}) == ("b", 1)
     assert next_to_copy(("b", 1), {("b", 0), ("a", 10), ("a", 9)}) == ("a", 9)
     assert next_to_copy(None, set()) is None

@@ -12,6 +12,7 @@ from mockraft.brokers.metadata.observer import FatalError
 from mockraft.brokers.moves.move import MoveRefusedError, Stage
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.starting import settle
+from mockraft.brokers.replication_quota import ReplicationQuota
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
@@ -217,3 +218,17 @@ async def test_a_disk_that_fails_while_moves_are_taken_up_is_logged(
     settle(again.broker.movers, found.duplicates)
     assert "broker 1: /d1" in caplog.text
     assert "Input/output error" in caplog.text
+
+
+def test_copied_bytes_per_minute_equal_the_quota() -> None:
+    quota = ReplicationQuota(10_000)
+    now_ms, copied_bytes = 0.0, 0
+    while now_ms < 60_000:
+        wait_ms = quota.wait_ms(now_ms)
+        if wait_ms:
+            now_ms += wait_ms
+            continue
+        quota.record(700, now_ms)
+        copied_bytes += 700
+        now_ms += 1
+    assert 590_000 < copied_bytes < 680_000
