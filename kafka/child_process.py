@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +17,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_ports_given: set[int] = set()
+_reserved: list[socket.socket] = []
+"""Sockets that are bound and never listen, so that no other process, such as a worker of xdist, gets the port."""
 
 
 class KafkaProcessError(RuntimeError):
@@ -23,7 +26,7 @@ class KafkaProcessError(RuntimeError):
 
 
 def free_port(in_a_row: int = 1) -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on and that was not given before; the first of so many in a row.
+    """A TCP port of 127.0.0.1 that is free and was given to no other call, on Linux; the first of so many in a row.
 
     It lies below the range the system takes the ports of outgoing connections from: a client that keeps trying to
     reach a stopped broker cannot take the broker's port, or connect to itself through it.
@@ -31,22 +34,19 @@ def free_port(in_a_row: int = 1) -> int:
     rng = random.SystemRandom()
     while True:
         first = rng.randrange(20_000, 32_000)
-        ports = range(first, first + in_a_row)
-        if all(map(_is_free, ports)):
-            _ports_given.update(ports)
+        with contextlib.ExitStack() as unused:
+            bound = [unused.enter_context(socket.socket()) for _ in range(in_a_row)]
+            try:
+                for port, each in enumerate(bound, first):
+                    each.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            if sys.platform == "linux":  # lets a server with SO_REUSEADDR, as all of ours, bind beside them
+                for each in bound:
+                    each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                _reserved.extend(bound)
+                unused.pop_all()
             return first
-
-
-def _is_free(port: int) -> bool:
-    if port in _ports_given:
-        return False
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def wait_until(condition: Callable[[], T | None], timeout_s: float, what: str) -> T:

@@ -115,10 +115,12 @@ def test_killing_a_child_that_never_started_is_ignored(tmp_path: Path) -> None:
     assert (child.running, child.exit_code, child.log) == (False, None, "")
 
 
-def test_free_ports_can_be_listened_on_and_differ() -> None:
+def test_free_ports_can_be_listened_on_and_differ_between_processes() -> None:
     ports = {free_port() for _ in range(20)}
     assert len(ports) == 20
     for port in ports:
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
         socket.create_server(("127.0.0.1", port)).close()  # as servers do, past connections that ended a minute ago
 
 
