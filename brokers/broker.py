@@ -29,10 +29,8 @@ from mockraft.kafka_api.listener import Observed
 from mockraft.wire.connection import endpoint_of
 
 _SPELLED: Final = {"NotSentError": "no answer of a controller"}
-MISMATCHES_MAX: Final = 10
-"""New connections in a row that a controller may close at once, for some seconds: it may only be starting."""
 DENIALS_MAX: Final = 3
-"""Failed logins in a row after which a wait for a broker ends; the broker itself goes on, as Kafka's do."""
+"""Failed logins, or new connections closed at once, in a row that end a wait; the broker goes on, as Kafka's do."""
 
 
 class SimulatedBroker(LogDirAccess):
@@ -199,7 +197,7 @@ class SimulatedBroker(LogDirAccess):
     def _is_denied(self) -> bool:
         replication = self.node.replication
         # A test may itself close the connections of the brokers it observes, which have their controller's security.
-        is_mismatch = self.node.observed is None and replication.mismatches >= MISMATCHES_MAX
+        is_mismatch = self.node.observed is None and replication.mismatches >= DENIALS_MAX
         return replication.denials >= DENIALS_MAX or is_mismatch
 
     def _is_in(self, state: BrokerState) -> bool:

@@ -82,10 +82,7 @@ async def test_where_one_side_alone_has_tls_the_client_asks_about_it(tmp_path: P
                 await client.connect(controller.host, controller.port, security=own)
 
 
-async def test_a_broker_without_the_login_of_its_controller_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mockraft.brokers.broker.MISMATCHES_MAX", 2)
+async def test_a_broker_without_the_login_of_its_controller_is_not_waited_for(tmp_path: Path) -> None:
     security = ListenerSecurity(tmp_path, "SASL_PLAINTEXT", mechanism="PLAIN")
     async with Controller(**security.controller_options) as controller:
         broker = SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1)
