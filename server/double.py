@@ -24,7 +24,7 @@ from mockraft.releases import DEFAULT, release
 from mockraft.server.complaints import Complaint, complain, failures, unexpected_requests, unfired_faults, unused_stubs
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
-from mockraft.server.request_types import finds_requests, verifies_requests, waits_for_requests
+from mockraft.server.request_types import finds_requests
 from mockraft.server.running import NothingRunsError, RunningController, most_advanced, quorum_failure, running_node
 from mockraft.server.scripted import ScriptedRequests
 from mockraft.server.state.state import State
@@ -222,7 +222,6 @@ class Double:
         """Return the requests in the journals with their responses, oldest first."""
         return list(matching(merged(self.journals.values(), since), self._wanted(match, fields)))
 
-    @verifies_requests
     def verify(
         self,
         n: int | None = None,
@@ -231,7 +230,7 @@ class Double:
         at_least: int | None = None,
         at_most: int | None = None,
         since: int = 0,
-        **fields: object,
+        **fields: Unpack[Conditions],
     ) -> list[Exchange[Q, A]]:
         """Return the requests if there are `n` of them (without any number: at least one).
 
@@ -259,7 +258,6 @@ class Double:
             # The frames inside mockraft do not help the test's author.
             raise error.with_traceback(None) from None
 
-    @waits_for_requests
     async def wait_for(
         self,
         /,
@@ -268,7 +266,7 @@ class Double:
         timeout_s: float = PATIENCE_S,
         *,
         since: int = 0,
-        **fields: object,
+        **fields: Unpack[Conditions],
     ) -> list[Exchange[Q, A]]:
         """Wait until there are `n` requests since the mark and return them. WaitTimeoutError."""
         __tracebackhide__ = True
@@ -379,13 +377,16 @@ class Double:
         __tracebackhide__ = True
         complain(unexpected_requests(self.script.stubs, self.requests()))
 
-    def complaints(self) -> list[Complaint]:
-        """Return all that the `assert_…` would complain of; unexpected requests if the stubs are strict."""
+    def complaints(self, *, since: int = 0, unused: bool = True) -> list[Complaint]:
+        """Return all that the `assert_…` would complain of: what broke since the mark, what was set up and not used.
+
+        Unexpected requests are among it if the stubs are strict, stubs and faults unless `unused` is False.
+        """
         stubs, requests = self.script.stubs, self.requests()
-        unexpected = unexpected_requests(stubs, requests) if self.strict else []
-        broke = failures(merged(self.journals.values()))
-        unfired = unfired_faults(self.script.faults, self.state, requests)
-        return [*broke, *unused_stubs(stubs, requests), *unfired, *unexpected]
+        found = failures(merged(self.journals.values(), since))
+        if unused:
+            found += [*unused_stubs(stubs, requests), *unfired_faults(self.script.faults, self.state, requests)]
+        return found + (unexpected_requests(stubs, requests) if self.strict else [])
 
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
         """Release a blackholed client or connection, or all; return how many."""

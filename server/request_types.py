@@ -1,6 +1,6 @@
-"""Decorators of methods that select requests by API.
+"""The decorator of `requests`.
 
-They change nothing; for type checkers, request_types.pyi declares an overload for each API, and the keywords of stubs.
+It changes nothing; for type checkers, request_types.pyi declares an overload for each API, and the keywords of stubs.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import TypeVar
 MethodT = TypeVar("MethodT", bound=Callable[..., object])
 
 
-def _declared_elsewhere(method: MethodT) -> MethodT:
+def finds_requests(method: MethodT) -> MethodT:
+    """Return the method; its overloads are declared elsewhere."""
     return method
-
-
-finds_requests = verifies_requests = waits_for_requests = _declared_elsewhere

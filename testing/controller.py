@@ -40,8 +40,10 @@ class Controller(StartedDouble):
     try again after a refusal, each `broker_heartbeat_interval_ms`: 100 unless given, so that tests are quick, and
     Kafka's 2,000 with a virtual clock and for more than 100 brokers. `clock="virtual"` stops time until `advance`,
     which moves these brokers too; the time until they run passes at once. `stubs` are stubs to begin with, or a
-    stub file; `strict` marks requests that match no stub (`assert_all_expected`). `admin_port` (0: any free one) opens
-    the admin API and the live page at `admin_url`.
+    stub file; `strict` marks requests that match no stub (`assert_all_expected`). A block that ends without an error
+    raises AssertionError for those, for stubs and faults that were never used unless `assert_all_used` is False, and
+    for what a function of the test raised. `admin_port` (0: any free one) opens the admin API and the live page at
+    `admin_url`.
 
     Raises ValueError for an unknown metadata version and a file that is no state, DataDirError for an unusable data
     directory, OSError for a port in use.

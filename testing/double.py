@@ -15,6 +15,7 @@ from mockraft.brokers.fleet.limits import OWN_REPLICATION_BROKERS_MAX
 from mockraft.kafka_api.clock import Clock, VirtualClock
 from mockraft.kafka_api.options import check_option
 from mockraft.releases import DEFAULT, release
+from mockraft.server.complaints import complain
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
 from mockraft.server.controller.log.state_file import read_state
@@ -56,6 +57,8 @@ class StartedDouble(Double, abc.ABC):
         self._broker_count, clock = options.get("brokers", 0), options.get("clock")
         check_option("brokers", self._broker_count, int, 0)
         check_option("strict", options.get("strict", False), bool)
+        self._assert_all_used = options.get("assert_all_used", True)
+        check_option("assert_all_used", self._assert_all_used, bool)
         self._brokers_port = options.get("brokers_port", 0)
         check_option("brokers_port", self._brokers_port, int, 0, 65_535)
         if self._brokers_port and self._twin_of[0] is not None:
@@ -75,7 +78,7 @@ class StartedDouble(Double, abc.ABC):
         self._clock = clock_of(clock, self._config.initial_state if self._twin_of[0] is not None else None)
         self._has_ended = False
         self.is_judged = False
-        """True if a fixture fails the test for what broke."""
+        """True if a fixture fails the test for `complaints`."""
         self._admin_port = options.get("admin_port")
         self._admin: AdminServer | None = None
         self.started = StartedBrokers(self, self._rng, self._config)
@@ -101,14 +104,14 @@ class StartedDouble(Double, abc.ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End everything. Raises AssertionError for what `assert_nothing_broke` finds if the block ends without error.
+        """End everything. Raises AssertionError for `complaints` if the block ends without error.
 
-        A fixture asserts it before, as the test ends.
+        A fixture asserts that there are none before, as the test ends.
         """
         __tracebackhide__ = True
         try:
             if error is None and not self.is_judged:
-                self.assert_nothing_broke()
+                complain(self.complaints(unused=self._assert_all_used))
         finally:
             await self._stop()
 
@@ -258,6 +261,7 @@ _OF_THE_TEST = (
     "twin_brokers",
     "broker_heartbeat_interval_ms",
     "strict",
+    "assert_all_used",
     "stubs",
     "admin_port",
 )

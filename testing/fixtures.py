@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
@@ -18,6 +17,7 @@ from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka_api.journal import VerificationError, merged
 from mockraft.kafka_api.journal import report as journal_report
 from mockraft.kafka_api.options import check_option
+from mockraft.server.complaints import complain
 from mockraft.testing.controller import AwaitedController, Controller, SyncController
 from mockraft.testing.double import StartedDouble
 from mockraft.testing.lab.trial import STUBS
@@ -65,19 +65,13 @@ class Watched:
 
     def complaints(self, item: pytest.Item) -> Iterator[str]:
         """Yield the reasons to fail a test that passed."""
-        markers, double = _Options(item, self.given), self.double
+        markers = _Options(item, self.given)
         # A schedule of the laboratory may leave stubs unused, its own and the test's.
-        must_be_used = markers.flag("assert_all_used") and not setting(markers.config, "lab")
-        checks: list[Callable[[], None]] = [partial(double.assert_nothing_broke, since=self.mark)]
-        if must_be_used:
-            checks += [double.assert_all_stubs_used, double.assert_all_faults_fired]
-        if double.strict:
-            checks.append(double.assert_all_expected)
-        for check in checks:
-            try:
-                check()
-            except AssertionError as error:
-                yield str(error)
+        unused = markers.flag("assert_all_used") and not setting(markers.config, "lab")
+        try:
+            complain(self.double.complaints(since=self.mark, unused=unused))
+        except AssertionError as error:
+            yield str(error)
 
 
 class _Options:

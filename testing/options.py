@@ -39,6 +39,7 @@ class ControllerOptions(ConfigOptions, total=False):
     twin_brokers: Literal["live", "all"] | None
     broker_heartbeat_interval_ms: int | None
     strict: bool
+    assert_all_used: bool
     stubs: str | Path | Iterable[Stub]
     admin_port: int | None
 

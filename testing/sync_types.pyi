@@ -21,7 +21,7 @@ from mockraft.kafka_api.journal.exchange import RequestT as Q
 from mockraft.kafka_api.journal.exchange import ResponseT as A
 from mockraft.kafka_api.listener import Observed
 from mockraft.server.complaints import Complaint
-from mockraft.server.request_types import Conditions, finds_requests, verifies_requests, waits_for_requests
+from mockraft.server.request_types import Conditions, finds_requests
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import RunningQuorum
 from mockraft.server.state.state import State
@@ -134,7 +134,6 @@ class SyncController(Facade):
     @finds_requests
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
-    @verifies_requests
     def verify(
         self,
         n: int | None = None,
@@ -143,15 +142,21 @@ class SyncController(Facade):
         at_least: int | None = None,
         at_most: int | None = None,
         since: int = 0,
-        **fields: object,
+        **fields: Unpack[Conditions],
     ) -> list[Exchange[Q, A]]:
         """Return the requests if there are `n` of them (without any number: at least one).
 
         The VerificationError, an AssertionError, lists the requests found, near misses, and the journal. StubError, a
         ValueError, for a match that no request can meet."""
-    @waits_for_requests
     def wait_for(
-        self, /, match: Requests[Q, A] = None, n: int = 1, timeout_s: float = 10.0, *, since: int = 0, **fields: object
+        self,
+        /,
+        match: Requests[Q, A] = None,
+        n: int = 1,
+        timeout_s: float = 10.0,
+        *,
+        since: int = 0,
+        **fields: Unpack[Conditions],
     ) -> list[Exchange[Q, A]]:
         """Wait until there are `n` requests since the mark and return them. WaitTimeoutError."""
     def wait_until(self, /, condition: Callable[[], object], timeout_s: float = 30) -> None:
@@ -198,8 +203,10 @@ class SyncController(Facade):
         """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself."""
     def assert_all_expected(self) -> None:
         """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
-    def complaints(self) -> list[Complaint]:
-        """Return all that the `assert_…` would complain of; unexpected requests if the stubs are strict."""
+    def complaints(self, *, since: int = 0, unused: bool = True) -> list[Complaint]:
+        """Return all that the `assert_…` would complain of: what broke since the mark, what was set up and not used.
+
+        Unexpected requests are among it if the stubs are strict, stubs and faults unless `unused` is False."""
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
         """Release a blackholed client or connection, or all; return how many."""
     def write_journal(self, path: str | Path) -> None:
@@ -352,7 +359,6 @@ class SyncQuorum(Facade):
     @finds_requests
     def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
-    @verifies_requests
     def verify(
         self,
         n: int | None = None,
@@ -361,15 +367,21 @@ class SyncQuorum(Facade):
         at_least: int | None = None,
         at_most: int | None = None,
         since: int = 0,
-        **fields: object,
+        **fields: Unpack[Conditions],
     ) -> list[Exchange[Q, A]]:
         """Return the requests if there are `n` of them (without any number: at least one).
 
         The VerificationError, an AssertionError, lists the requests found, near misses, and the journal. StubError, a
         ValueError, for a match that no request can meet."""
-    @waits_for_requests
     def wait_for(
-        self, /, match: Requests[Q, A] = None, n: int = 1, timeout_s: float = 10.0, *, since: int = 0, **fields: object
+        self,
+        /,
+        match: Requests[Q, A] = None,
+        n: int = 1,
+        timeout_s: float = 10.0,
+        *,
+        since: int = 0,
+        **fields: Unpack[Conditions],
     ) -> list[Exchange[Q, A]]:
         """Wait until there are `n` requests since the mark and return them. WaitTimeoutError."""
     def wait_until(self, /, condition: Callable[[], object], timeout_s: float = 30) -> None:
@@ -416,8 +428,10 @@ class SyncQuorum(Facade):
         """Raise AssertionError for what a function of a stub raised, and for failures of mockraft itself."""
     def assert_all_expected(self) -> None:
         """Raise AssertionError for requests that a strict double did not expect, with the nearest stubs."""
-    def complaints(self) -> list[Complaint]:
-        """Return all that the `assert_…` would complain of; unexpected requests if the stubs are strict."""
+    def complaints(self, *, since: int = 0, unused: bool = True) -> list[Complaint]:
+        """Return all that the `assert_…` would complain of: what broke since the mark, what was set up and not used.
+
+        Unexpected requests are among it if the stubs are strict, stubs and faults unless `unused` is False."""
     def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
         """Release a blackholed client or connection, or all; return how many."""
     def write_journal(self, path: str | Path) -> None:

@@ -84,7 +84,7 @@ class ClosedConnection:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Failure:
-    """A failure of a login or of the controller's periodic work; the controller goes on.
+    """A failure of a login, of periodic work or of a listener to the journal; the controller goes on.
 
     The journal sets `id`, `node_id` and `at_broker`.
     """

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from mockraft.kafka_api.api import call_of_test, failure_text
 from mockraft.kafka_api.journal.exchange import ClosedConnection, Exchange, Failure, no_topic_name, opened
 from mockraft.wire import api_keys
 
@@ -95,7 +96,10 @@ class Journal:
         self.clear()
 
     def subscribe(self, listener: Callable[[Entry], None], *, every_exchange: bool = True) -> None:
-        """Call `listener`, which must not raise, with all further entries, or without successful exchanges."""
+        """Call `listener` with all further entries, or without successful exchanges.
+
+        What it raises becomes a failure in the journal, and it is called no more.
+        """
         if every_exchange:
             self._listeners = (*self._listeners, listener)
         else:
@@ -196,11 +200,20 @@ class Journal:
                 self.bytes_held -= ring.popleft()[0]
                 self.dropped += 1
         for listener in self._listeners:
-            listener(entry)
+            self._notify(listener, entry)
 
     def _notify_failure(self, entry: Entry) -> None:
         for listener in self._listeners_to_failures:
-            listener(entry)
+            self._notify(listener, entry)
+
+    def _notify(self, listener: Callable[[Entry], None], entry: Entry) -> None:
+        try:
+            call_of_test(listener, entry)
+        except Exception:
+            self.unsubscribe(listener)
+            match entry:
+                case Exchange(answered_ms=at_ms) | ClosedConnection(closed_ms=at_ms) | Failure(at_ms=at_ms):
+                    self.add_failure(Failure(at_ms, failure_text()))
 
 
 def matching(entries: Iterable[Entry], match: Matching | None = None) -> Iterator[Exchange]:

@@ -150,7 +150,7 @@ def _entry_text(entry: Entry) -> EntryText:
         who = f"connection {entry.connection_id}"
         return EntryText(entry.closed_ms, *node, number, who, what, entry.reason, (number,), ())
     assert isinstance(entry, Failure)
-    what = "a login or periodic work broke:"
+    what = "a login, periodic work or a listener broke:"
     return EntryText(entry.at_ms, *node, number, "controller", what, raised(entry.failure), (number,), ())
 
 

@@ -47,7 +47,7 @@ async def tab() -> AsyncIterator[Page]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def controller(request: pytest.FixtureRequest) -> AsyncIterator[Controller]:
-    async with Controller(**getattr(request, "param", {})) as controller:
+    async with Controller(assert_all_used=False, **getattr(request, "param", {})) as controller:
         yield controller
 
 

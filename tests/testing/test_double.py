@@ -419,7 +419,7 @@ def test_a_wrong_name_or_argument_is_refused_with_the_right_one(mockraft: SyncCo
     with pytest.raises(AttributeError, match=r"'delay'; did you mean delay_on\?"):
         mockraft.stub("BrokerHeartbeat").delay(20)  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match=r"comes first: verify\(1, 'BrokerRegistration', …\)"):
-        mockraft.verify("BrokerRegistration", broker_id=1)  # type: ignore[call-overload]
+        mockraft.verify("BrokerRegistration", broker_id=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"did you mean rack\?"):
         mockraft.start_broker(1, rak="a")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="state='running': it must be a BrokerState"):

@@ -41,10 +41,12 @@ if TYPE_CHECKING:
         stub("CreateTopics", brokr_id=1)  # type: ignore[call-arg]
         stub("CreateTopics").where(timeout=1)  # type: ignore[call-arg]
         stub("CreateTopics").inject_error("NOPE")  # type: ignore[arg-type]
-        controller.verify(1, "Nope")  # type: ignore[call-overload]
+        controller.verify(1, "Nope")  # type: ignore[arg-type]
+        controller.verify(1, "CreateTopics", brokr_id=1)  # type: ignore[call-arg]
+        controller.wait_for("CreateTopics", at_least=1)  # type: ignore[call-arg]
         controller.requests("Nope")  # type: ignore[call-overload]
-        controller.wait_for("Nope")  # type: ignore[call-overload]
-        controller.verify(1, anything)  # type: ignore[call-overload]
+        controller.wait_for("Nope")  # type: ignore[arg-type]
+        controller.verify(1, anything)  # type: ignore[arg-type]
         controller.requests("CreateTopics")[0].request.timeout  # type: ignore[attr-defined]
         controller.faults.latency(latency_ms="slow")  # type: ignore[arg-type]
         controller.state.fense(1)  # type: ignore[attr-defined]
@@ -72,7 +74,7 @@ if TYPE_CHECKING:
         broker.fail_log_dir("/d1")
         is_fenced: bool = (await controller.wait_for(BrokerHeartbeatRequest))[0].response.is_fenced
         answer: BrokerHeartbeatResponse = await controller.ask(BrokerHeartbeatRequest())
-        topics = (await controller.wait_for("CreateTopics"))[0].request.topics
+        topics = controller.requests("CreateTopics")[0].request.topics
         topics[0].nam  # type: ignore[attr-defined]
         await broker.wait_until("running")  # type: ignore[arg-type]
         controller.wait_for("Fetch")[0]  # type: ignore[index]

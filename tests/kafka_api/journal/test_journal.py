@@ -297,7 +297,7 @@ def test_report_merges_repeated_lines() -> None:
         "+3.000 s  #5  broker 1, connection 5  BrokerHeartbeat v2  → STALE_BROKER_EPOCH  after 2 ms",
         "+3.100 s  #6  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp isFenced  after 2 ms  by stub late  "
         "×2, last at +3.200 s",
-        "+4.000 s  #8  controller              a login or periodic work broke:  ValueError: no",
+        "+4.000 s  #8  controller              a login, periodic work or a listener broke:  ValueError: no",
     ]
 
 

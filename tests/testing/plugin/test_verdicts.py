@@ -137,6 +137,30 @@ VERDICTS = {
         """,
         ["*AssertionError: AssertionError: in the block*"],
     ),
+    "a stub that a block without a fixture did not use": (
+        """
+        from mockraft import Controller
+
+        with Controller.sync(assert_all_used=False) as other:
+            other.stub("CreateTopics")
+        with pytest.raises(KeyError, match="of the test"), Controller.sync() as other:
+            other.stub("CreateTopics")
+            raise KeyError("of the test")
+        with Controller.sync() as other:
+            other.stub("CreateTopics", topic="orders").inject_error("POLICY_VIOLATION")
+        """,
+        ["*AssertionError: stub stub-1 was never used: CreateTopics*"],
+    ),
+    "a listener to the journal that pytest fails": (
+        """
+        def watch(entry):
+            pytest.fail("in the listener")
+
+        mockraft.call(mockraft.inside.journal.subscribe, watch)
+        mockraft.wait_for("BrokerHeartbeat", 2, since=mockraft.mark())
+        """,
+        ["Failed: in the listener", '*pytest.fail("in the listener")*'],
+    ),
     "a condition that raises": (
         """
         mockraft.stub("BrokerHeartbeat", broker_id=lambda broker_id: broker_id.name).times(1)
