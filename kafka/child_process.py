@@ -17,9 +17,6 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_reserved: list[socket.socket] = []
-"""Sockets that are bound and never listen, so that no other process, such as a worker of xdist, gets the port."""
-
 
 class KafkaProcessError(RuntimeError):
     """A process did not do what was waited for; the message ends with the last lines of its log."""
@@ -44,8 +41,7 @@ def free_port(in_a_row: int = 1) -> int:
             if sys.platform == "linux":  # lets a server with SO_REUSEADDR, as all of ours, bind beside them
                 for each in bound:
                     each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                _reserved.extend(bound)
-                unused.pop_all()
+                    each.detach()  # never listens, and keeps the port from other processes until this one ends
             return first
 
 
