@@ -329,7 +329,7 @@ def test_a_stub_file_is_begun_with_or_loaded(tmp_path: Path) -> None:
     path.write_text(json.dumps({"stubs": [{"match": {"api": "DescribeCluster"}, "actions": ["disconnectOn"]}]}))
     with Controller.sync(stubs=path) as controller, pytest.raises(DisconnectedError):
         controller.ask(CLUSTER)
-    with Controller.sync(stubs=[stub("DescribeCluster").named("first")]) as controller:
+    with Controller.sync(stubs=[stub("DescribeCluster").named("first")], assert_all_used=False) as controller:
         controller.load_stubs(path)
         assert [each.name for each in controller.stubs] == ["", "first"]
         path.write_text("{")

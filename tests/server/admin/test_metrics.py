@@ -30,7 +30,7 @@ def values(metrics: Metrics) -> Values:
 
 @pytest.fixture(scope="module")
 def scraped() -> Iterator[Values]:
-    with Controller.sync(brokers=2) as controller:
+    with Controller.sync(brokers=2, assert_all_used=False) as controller:
         inner = controller.inside
         metrics = controller.call(lambda: Metrics(inner))
         controller.call(lambda: inner.script.stubs.add(stub("Fetch").named("slow fetches", id="slow").pass_through()))

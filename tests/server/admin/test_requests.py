@@ -329,3 +329,4 @@ async def test_unexpected_requests_are_reported_with_the_nearest_stubs(http: htt
     ]
     assert len((await http.get("/v1/requests/unmatched/near-misses")).json()["nearMisses"]) == 1
     assert (await http.get("/v1/requests/999999/near-misses")).status_code == 404
+    await http.patch("/v1/settings", json={"strict": False})

@@ -212,7 +212,7 @@ async def test_a_broker_may_be_fenced_before_any_registers_and_none_that_is_miss
     with pytest.raises(ValueError, match=r"broker 4 is not registered; there are \[1\]"):
         Switch(broker, "fence", broker_id=4)
     assert broker.controller.stubs == []
-    async with Controller(clock=VirtualClock()) as controller:
+    async with Controller(clock=VirtualClock(), assert_all_used=False) as controller:
         controller.script.faults.add("fence", broker_id=4)
         assert [stub.match.broker_id for stub in controller.stubs] == [4]
 
@@ -352,7 +352,7 @@ def test_every_preset_is_tried_here() -> None:
 
 
 async def test_presets_that_a_quorum_begins_with_are_in_force_once_it_has_a_leader() -> None:
-    quorum = Quorum(2)
+    quorum = Quorum(2, assert_all_used=False)
     faults = quorum.script.faults
     added = [faults.add("inconsistent_cluster_id"), faults.add("fence", broker_id=1)]
     async with quorum:
