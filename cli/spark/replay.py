@@ -16,7 +16,7 @@ from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, end, host_and_port, write_file, write_json
 from mockraft.cli.spark.options import SparkOptions, need_spark, spark_session, sparks_path, step
 from mockraft.cli.terminal import Terminal
-from mockraft.cli.traffic.replay import FINDINGS_SHOWN
+from mockraft.cli.traffic.replay import show_counts, show_line, show_rows
 from mockraft.files.trees import GivenFileError
 from mockraft.kafka_api.options import OptionError, blaming, option
 from mockraft.releases import release
@@ -26,8 +26,6 @@ from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.rules import RuleError, Rules, read_rules, write_rules
 from mockraft.spark_replay.regression.send_order import ORDERS
 from mockraft.spark_replay.regression.targets import WHEEL, Endpoint, FreshProcess, TargetError, install
-from mockraft.spark_replay.regression.verdict import change_text, first_text
-from rich.table import Table
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression.session_replay import Run
@@ -232,16 +230,7 @@ def _write_html(path: str, files: list[str], out: str, options: ReplayOptions) -
 def _show(found: dict[str, Any]) -> None:
     console = Terminal()
     _show_changes(console, found)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("API", header_style="dim", no_wrap=True)
-    for name in ("sent", "equal", "identical bytes", "no response", "median ms", "captured ms"):
-        table.add_column(name, justify="right", header_style="dim")
-    for each in found["apis"]:
-        numbers = [f"{each[name]:,}" for name in ("sent", "equal", "rawEqual", "failed")]
-        table.add_row(each["api"], *numbers, f"{each['medianMs']:.1f}", f"{each['capturedMedianMs']:.1f}")
-    console.print(table)
-    for each in found["leftOut"]:
-        console.print(f"left out: {each['count']:,} {each['api']}, {each['why']}", style="dim")
+    show_counts(console, found)
     for each in found["rules"]:
         if each["override"] and not each["fired"]:
             console.print(f"\nthe rule {each['rule']} ({each['class']}) never fired", style="yellow")
@@ -258,26 +247,16 @@ def _show(found: dict[str, Any]) -> None:
 
 def _show_changes(console: Terminal, found: ReportRow) -> None:
     """Print what changed for clients, then the known changes of the release, then what was masked and why."""
-
-    def line(text: str, style: str = "") -> None:
-        console.print(text, style=style, soft_wrap=True, markup=False, highlight=False)
-
     releases = " and ".join(f"Kafka {each['captured']} to {each['live']}" for each in found["releases"])
-    for title, name in (("Changed", "differences"), (f"Known changes of {releases}", "intended")):
-        rows = found[name]
-        if rows or name == "differences":
-            line(f"{title} ({len(rows)})", "bold")
-        for each in rows[:FINDINGS_SHOWN]:
-            line(f"  {each['api']} {each['path']}: {change_text(each)}  {each['count']:,}x")
-            line(f"    {each['why'] if 'why' in each else f'first {first_text(each)}'}", "dim")
-        if len(rows) > FINDINGS_SHOWN:
-            line(f"  … and {len(rows) - FINDINGS_SHOWN:,} more; all are in --json")
-        for note in found["notes"] if name == "differences" else ():
-            line(f"  Note: {note}", "yellow")
+    show_rows(console, "Changed", found["differences"])
+    for note in found["notes"]:
+        show_line(console, f"  Note: {note}", "yellow")
+    if found["intended"]:
+        show_rows(console, f"Known changes of {releases}", found["intended"])
     if found["masked"]:
-        line(f"Masked ({sum(each['count'] for each in found['masked']):,} values)", "bold")
+        show_line(console, f"Masked ({sum(each['count'] for each in found['masked']):,} values)", "bold")
     for each in found["masked"]:
-        line(f"  {each['count']:,} {each['class']}: {each['why']}", "dim")
+        show_line(console, f"  {each['count']:,} {each['class']}: {each['why']}", "dim")
     console.print()
 
 

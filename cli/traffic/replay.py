@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,25 +15,31 @@ from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.spark_replay.key_logs import KEY_LOG_HELP, KeyLogError
 from mockraft.spark_replay.regression import replay as replaying
+from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import LEFT_OUT
 from mockraft.spark_replay.regression.replay import replay as replay_exchanges
 from mockraft.spark_replay.regression.send_order import CAUSAL, PACED
 from mockraft.spark_replay.regression.summary import report
-from mockraft.wire import error_codes
+from mockraft.spark_replay.regression.verdict import ReportRow, change_text, first_text
 from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
 from mockraft.wire.errors import WireError
-from mockraft.wire.printable import printable_line
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from rich.text import Text
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression.captured import Captured
     from mockraft.spark_replay.regression.replay import ExchangeResult, Replayed
-    from mockraft.spark_replay.regression.summary import Report
 
 FINDINGS_SHOWN = 40
-_VALUE_MAX = 200
+COLUMNS = {
+    "sent": "sent",
+    "equal": "equal",
+    "rawEqual": "identical bytes",
+    "failed": "no response",
+    "medianMs": "median ms",
+    "capturedMedianMs": "captured ms",
+}
+"""Counts of an API in a report, and their columns."""
 
 ABOUT = """Send the requests of a capture to a controller again and compare its responses, field by field.
 
@@ -108,11 +115,12 @@ def replay(options: Options) -> None:
         found = report(asyncio.run(_with_progress(exchanges, host, port, how, options.admin)))
     except (DisconnectedError, UnsupportedVersionError, WireError) as error:
         end("replay", error, ExitCode.NO_ANSWER)
-    write_json("replay", options.json_file, found.to_json())
+    tree = found.to_json(options.bootstrap, options.capture.name)
+    write_json("replay", options.json_file, tree)
     if options.junit_file is not None:
-        write_file("replay", options.junit_file, found.to_junit(options.bootstrap, options.capture.name))
+        write_file("replay", options.junit_file, as_junit(tree))
     if options.json_file != Path("-"):
-        _show(found)
+        _show(tree)
     if found.same < found.sent:
         raise SystemExit(ExitCode.FAILED)
 
@@ -159,46 +167,42 @@ async def _with_progress(
         return await replay_exchanges(exchanges, host, port, how, on_outcome=on_outcome, admin=admin)
 
 
-def _show(found: Report) -> None:
+def _show(found: ReportRow) -> None:
     console = Terminal()
+    show_rows(console, "Changed", found["differences"])
+    console.print()
+    show_counts(console, found)
+    style = "green" if found["same"] == found["sent"] else "red"
+    console.print(f"\n{found['same']:,} of {found['sent']:,} responses as captured", style=style)
+
+
+def show_rows(console: Terminal, title: str, rows: Sequence[ReportRow]) -> None:
+    """Print the first rows of what differs: both values, and why that is known or the first example."""
+    show_line(console, f"{title} ({len(rows)})", "bold")
+    for each in rows[:FINDINGS_SHOWN]:
+        show_line(console, f"  {each['api']} {each['path']}: {change_text(each)}  {each['count']:,}x")
+        show_line(console, f"    {each['why'] if 'why' in each else f'first {first_text(each)}'}", "dim")
+    if len(rows) > FINDINGS_SHOWN:
+        show_line(console, f"  … and {len(rows) - FINDINGS_SHOWN:,} more; all are in --json")
+
+
+def show_line(console: Terminal, line: str, style: str = "") -> None:
+    """Print a line that is not wrapped."""
+    console.print(line, style=style, soft_wrap=True, markup=False, highlight=False)
+
+
+def show_counts(console: Terminal, found: ReportRow) -> None:
+    """Print a table of APIs with the counts that the report has, and what was left out."""
+    names = [name for name in COLUMNS if any(name in each for each in found["apis"])]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("API", header_style="dim")
-    for name in ("sent", "equal", "different", "no response", "median ms"):
-        table.add_column(name, justify="right", header_style="dim")
-    for each in found.apis:
-        table.add_row(
-            each.api,
-            f"{each.sent:,}",
-            Text(f"{each.same:,}", style="green" if each.same == each.sent else ""),
-            Text(f"{each.different:,}", style="red" if each.different else "dim"),
-            Text(f"{each.failed:,}", style="red" if each.failed else "dim"),
-            f"{each.median_ms:.1f}",
-        )
+    table.add_column("API", header_style="dim", no_wrap=True)
+    for name in names:
+        table.add_column(COLUMNS[name], justify="right", header_style="dim")
+    for each in found["apis"]:
+        table.add_row(each["api"], *(f"{each[name]:{'.1f' if name.endswith('Ms') else ','}}" for name in names))
     console.print(table)
-    for (api, why), count in found.left_out.items():
-        console.print(f"left out: {count:,} {api}, {why}", style="dim")
-    for finding in found.findings[:FINDINGS_SHOWN]:
-        numbers = ", ".join(f"#{number}" for number in finding.examples)
-        more = ", …" if finding.occurrences > len(finding.examples) else ""
-        console.print()
-        console.print(
-            Text.assemble((f"{finding.api} {finding.path}", "bold"), f"  {finding.occurrences:,}x  ({numbers}{more})")
-        )
-        console.print(Text(f"  captured  {value_text(finding.path, finding.captured)}", style="green"))
-        console.print(Text(f"  live      {value_text(finding.path, finding.live)}", style="red"))
-    if len(found.findings) > FINDINGS_SHOWN:
-        console.print(f"\n… and {len(found.findings) - FINDINGS_SHOWN:,} more kinds of difference; all are in --json")
-    console.print(
-        f"\n{found.same:,} of {found.sent:,} responses as captured",
-        style="green" if found.same == found.sent else "red",
-    )
-
-
-def value_text(path: str, value: object) -> str:
-    """Return a value of a field as text, cut if it is long, an error code with its name."""
-    if path.endswith("errorCode") and isinstance(value, int):
-        return f"{value} {error_codes.name(value)}"
-    return printable_line(value if isinstance(value, str) else repr(value), _VALUE_MAX)
+    for each in found["leftOut"]:
+        console.print(f"left out: {each['count']:,} {each['api']}, {each['why']}", style="dim")
 
 
 COMMANDS = {"replay": Command("replay", replay, ABOUT)}

@@ -1,17 +1,23 @@
-"""Summary of a replay: counts by API, and each kind of difference with its frequency and examples."""
+"""Summary of a replay: counts by API, and each kind of difference with its frequency and first example."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import NamedTuple
 
-from mockraft.spark_replay.regression.diff import ABSENT, MISSING, NO_ANSWER, Absent, Difference, any_element
-from mockraft.spark_replay.regression.junit import as_junit
+from mockraft.spark_replay.regression.diff import (
+    ABSENT,
+    CHANGED,
+    EXTRA,
+    MISSING,
+    NO_ANSWER,
+    Absent,
+    Difference,
+    any_element,
+)
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.replay import ExchangeResult, Replayed
 from mockraft.wire.json_form import Json
-
-EXAMPLES_MAX = 5
 
 
 class ApiCount(NamedTuple):
@@ -26,14 +32,14 @@ class ApiCount(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One kind of difference: path (array elements as `[]`), both values, count, and the first exchanges."""
+    """One kind of difference: path (array elements as `[]`), both values, count, and the first exchange."""
 
     api: str
     path: str
     captured: Json | Absent
     live: Json | Absent
     occurrences: int
-    examples: list[int]
+    first: int
 
 
 class Report(NamedTuple):
@@ -54,48 +60,38 @@ class Report(NamedTuple):
         """Number of responses equal to the captured ones."""
         return sum(each.same for each in self.apis)
 
-    def to_json(self) -> dict[str, Json]:
-        """Return the report as a JSON tree."""
+    def to_json(self, target: str, session: str) -> dict[str, Json]:
+        """Return the report as a JSON tree, as `mockraft spark replay` does; `session` names the capture."""
         return {
+            "target": target,
             "sent": self.sent,
             "same": self.same,
             "apis": [
-                {name: getattr(each, name) for name in ApiCount._fields[:-1]} | {"medianMs": round(each.median_ms, 3)}
+                {
+                    "api": each.api,
+                    "sent": each.sent,
+                    "equal": each.same,
+                    "differences": each.different + each.failed,
+                    "failed": each.failed,
+                    "medianMs": round(each.median_ms, 3),
+                }
                 for each in self.apis
             ],
             "differences": [
                 {
                     "api": each.api,
                     "path": each.path,
-                    "captured": _json(each.captured),
-                    "live": _json(each.live),
+                    "kind": EXTRA if each.captured is ABSENT else MISSING if each.live is ABSENT else CHANGED,
+                    "expected": _json(each.captured),
+                    "actual": _json(each.live),
                     "count": each.occurrences,
-                    "exchanges": [*each.examples],
+                    "first": {"exchange": each.first, "session": session},
                 }
                 for each in self.findings
             ],
             "leftOut": [{"api": api, "why": why, "count": count} for (api, why), count in self.left_out.items()],
             "bound": {kind: len(pairs) for kind, pairs in self.renaming.pairs.items()},
         }
-
-    def to_junit(self, target: str, session: str) -> bytes:
-        """Return JUnit XML, as of the report of `mockraft spark replay`; `session` names the capture."""
-        counts = [
-            {"api": each.api, "sent": each.sent, "differences": each.different + each.failed} for each in self.apis
-        ]
-        differences = [
-            {
-                "api": each.api,
-                "path": each.path,
-                "kind": "differs",
-                "count": each.occurrences,
-                "expected": _json(each.captured),
-                "actual": _json(each.live),
-                "first": {"exchange": each.examples[0], "session": session},
-            }
-            for each in self.findings
-        ]
-        return as_junit({"target": target, "apis": counts, "differences": differences})
 
 
 def report(replayed: Replayed) -> Report:
@@ -110,9 +106,8 @@ def report(replayed: Replayed) -> Report:
         for each in found:
             path = any_element(each.path)
             key = outcome.api, path, repr(each.captured), repr(each.live)
-            known = findings.get(key) or Finding(outcome.api, path, each.captured, each.live, 0, [])
-            if len(known.examples) < EXAMPLES_MAX:
-                known.examples.append(outcome.captured.number)
+            made = Finding(outcome.api, path, each.captured, each.live, 0, outcome.captured.number)
+            known = findings.get(key, made)
             findings[key] = known._replace(occurrences=known.occurrences + 1)
     counts = [_count(api, outcomes) for api, outcomes in by_api.items()]
     return Report(

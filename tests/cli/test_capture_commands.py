@@ -137,11 +137,11 @@ def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Pat
     (failure,) = ET.parse(junit).iter("failure")
     assert failure.get("message") == "1 difference in 34 responses"
     assert failure.text == "errorCode: 0 NONE → 41 NOT_CONTROLLER 1x (first #1 of controller-4.3.1.pcap)"
-    assert "ApiVersions errorCode 1x (#1)" in one_line(result.output)
-    assert "captured 0 NONE live 41 NOT_CONTROLLER" in one_line(result.output)
+    assert "Changed (1) ApiVersions errorCode: 0 NONE → 41 NOT_CONTROLLER 1x first #1 of" in one_line(result.output)
     report: dict[str, Any] = json.loads(path.read_text())
     assert report["differences"] == [
-        {"api": "ApiVersions", "path": "errorCode", "captured": 0, "live": 41, "count": 1, "exchanges": [1]}
+        {"api": "ApiVersions", "path": "errorCode", "kind": "changed", "expected": 0, "actual": 41, "count": 1}
+        | {"first": {"exchange": 1, "session": "controller-4.3.1.pcap"}}
     ]
     assert (report["sent"], report["same"]) == (34, 33)
     assert report["apis"][0]["api"] == "ApiVersions"

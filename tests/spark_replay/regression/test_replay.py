@@ -72,7 +72,7 @@ async def test_reports_changed_field_with_path_and_both_values(exchanges: list[C
     assert finding.occurrences == 1
     (outcome,) = (each for each in replayed.outcomes if not each.is_same)
     assert list(outcome.differences) == [Difference("isFenced", CHANGED, False, True)]
-    assert outcome.captured.number == finding.examples[0]
+    assert outcome.captured.number == finding.first
 
 
 async def test_a_field_that_is_ignored_is_no_difference(exchanges: list[Captured]) -> None:
