@@ -1,6 +1,5 @@
 package io.github.mockraft;
 
-import io.github.mockraft.api.model.Complaint;
 import io.github.mockraft.api.model.Match;
 import io.github.mockraft.api.model.ReceivedRequest;
 import java.io.IOException;
@@ -43,10 +42,9 @@ final class MockraftExtension implements BeforeEachCallback, AfterEachCallback, 
             failure.addSuppressed(new ReceivedRequests(mockraft.requests(new Match())));
             return;
         }
-        List<Complaint> complaints = mockraft.complaints();
-        if (!complaints.isEmpty()) {
-            AssertionError error = new AssertionError(
-                    complaints.stream().map(Complaint::getText).collect(Collectors.joining("\n\n")));
+        try {
+            mockraft.verifyNoComplaints();
+        } catch (AssertionError error) {
             error.addSuppressed(new ReceivedRequests(mockraft.requests(new Match())));
             throw error;
         }
@@ -83,7 +81,7 @@ final class MockraftExtension implements BeforeEachCallback, AfterEachCallback, 
 
         @Override
         public void close() {
-            mockraft.close();
+            mockraft.end();
         }
     }
 

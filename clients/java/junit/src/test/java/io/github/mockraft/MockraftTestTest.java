@@ -111,6 +111,15 @@ class MockraftTestTest {
     }
 
     @Test
+    void aClosedControllerComplainsOfAnUnusedStub(Mockraft mockraft) {
+        Mockraft attached = Mockraft.attach(mockraft.adminUrl(), null);
+        Stub unused = attached.stub(request("Vote"), drop());
+        Throwable failure = assertThrows(AssertionError.class, attached::close);
+        assertTrue(failure.getMessage().contains("was never used: Vote"), failure.getMessage());
+        mockraft.remove(unused);
+    }
+
+    @Test
     void aFaultThatMeetsNothingFailsItsTest() {
         assertEquals(
                 "fault lost_heartbeats-1 never met anything: lost_heartbeats, brokerId=7\n  broker 7 is not registered; there are [1]",
