@@ -60,7 +60,7 @@ def serve(
 
     `listening` is the socket of a single controller; the controllers of a quorum bind their own.
     """
-    if options["brokers"]:
+    if options["brokers"] and listening is None:
         import_module(BROKERS)  # takes 0.2 s of CPU, in which no leader of a quorum would be heard
     with asyncio.Runner(loop_factory=event_loop) as runner:
         runner.get_loop().set_default_executor(_Readers())
@@ -179,6 +179,7 @@ async def _start_brokers(
     undo: contextlib.AsyncExitStack,
 ) -> int:
     """Start simulated brokers that `undo` shuts down without closing them; return the exit code, 0 while they run."""
+    await asyncio.to_thread(import_module, BROKERS)  # clients are answered meanwhile
     from mockraft.brokers.fleet.fleet import start_brokers
     from mockraft.brokers.listener.client_listener import ListenerError
 
