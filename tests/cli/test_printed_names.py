@@ -69,7 +69,7 @@ def assert_printable(text: str) -> None:
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncController]:
     """A controller that has the name in all places."""
-    with Controller.sync(data_dir=tmp_path_factory.mktemp("names"), admin_port=0) as running:
+    with Controller.sync(data_dir=tmp_path_factory.mktemp("names"), admin_port=0, assert_all_used=False) as running:
         request(running, FRAME)
         request(running, write_request(registration(running.cluster_id), 4, 2, HOSTILE))
         topic = CreateTopicsRequest(topics=[CreatableTopic(name=HOSTILE, num_partitions=1, replication_factor=1)])
