@@ -149,7 +149,10 @@ VERDICTS = {
         with Controller.sync() as other:
             other.stub("CreateTopics", topic="orders").inject_error("POLICY_VIOLATION")
         """,
-        ["*AssertionError: stub stub-1 was never used: CreateTopics*"],
+        [
+            ">       with Controller.sync() as other:",
+            "E       AssertionError: stub stub-1 was never used: CreateTopics*",
+        ],
     ),
     "a listener to the journal that pytest fails": (
         """
