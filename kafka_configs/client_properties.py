@@ -72,5 +72,5 @@ def _bearer(properties: Mapping[str, str], jaas: Mapping[str, str]) -> SaslLogin
     if user := jaas.get("unsecuredLoginStringClaim_sub"):
         return SaslLogin(OAUTHBEARER, user, unsecured_token(user))
     raise ValueError(
-        'OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, or unsecuredLoginStringClaim_sub="…" in sasl.jaas.config'
+        'it must have sasl.oauthbearer.token.endpoint.url, or unsecuredLoginStringClaim_sub="…" in sasl.jaas.config'
     )
