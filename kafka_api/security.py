@@ -83,6 +83,8 @@ class ServerSecurity:
 
     def read_token_rules(self) -> TokenRules:
         """Return the rules for tokens of OAUTHBEARER. Raises ValueError if the JWKS cannot be read."""
+        if "OAUTHBEARER" not in self.sasl_enabled_mechanisms:
+            return TokenRules()
         url, issuer = self.sasl_oauthbearer_jwks_endpoint_url, self.sasl_oauthbearer_expected_issuer
         return token_rules(url, self.sasl_oauthbearer_expected_audience, issuer)
 

@@ -51,7 +51,7 @@ def unfired_faults(faults: Faults, state: State, requests: Sequence[Exchange]) -
     """Complain of faults that never took effect, and say at which brokers their clients were instead."""
 
     def text(fault: Fault) -> str:
-        why = ""
+        why = f"\n  {fault.error}" if fault.error else ""
         try:
             named = fault.params.integer("broker_id") if "broker_id" in fault.params else -1
             for broker_id in (named, *fault.match.broker_id):

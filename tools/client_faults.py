@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from mockraft.server.admin.openapi import INT32
 from mockraft.server.stubs.faults.fault import REQUIRED, Kind, Parameter
 from mockraft.server.stubs.faults.presets import KINDS, Preset
 from mockraft.wire.names import camel
@@ -138,7 +139,7 @@ def _go_option(parameter: Parameter, kinds: list[str]) -> str:
         given, value = "value string", f"ptr(api.FaultParams{field}(value))"
     else:
         kind, own = _GO_TYPES[parameter.type]
-        own = "int32" if parameter.name in _INT32 else own
+        own = "int32" if camel(parameter.name) in INT32 else own
         given, value = f"value {kind}", "&value" if kind == own else f"ptr({own}(value))"
     body = f"\treturn func(f *api.NewFault) {{ f.Params.{field} = {value} }}"
     return f"\n// {about}\nfunc {name}({given}) FaultOption {{\n{body}\n}}\n"

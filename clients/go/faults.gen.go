@@ -297,7 +297,7 @@ func OnNode(value int) FaultOption {
 
 // WithPort is a parameter of AddVoter: port of its endpoint in the request; 0 is its own.
 func WithPort(value int) FaultOption {
-	return func(f *api.NewFault) { f.Params.Port = ptr(int64(value)) }
+	return func(f *api.NewFault) { f.Params.Port = ptr(int32(value)) }
 }
 
 // WithError is a parameter of RegistrationNeverSucceeds, UnacknowledgedDeadDir: the error's name, as in Kafka's Errors; empty: no answer.

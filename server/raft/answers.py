@@ -297,7 +297,7 @@ def _reported(
     if not limits.is_reachable(epoch, quorum.epoch):
         _LOGGER.error("a response with leader epoch %d is ignored: no election could follow it", epoch)
         return Common.BAD
-    if leader == quorum.config.node_id and not quorum.is_leader:
+    if leader == quorum.config.node_id and not (epoch == quorum.epoch and quorum.leader_id == leader):
         # One that led, lost its disk and is back before the others notice. Kafka's process ends.
         _LOGGER.error("a response with this node as leader of epoch %d is ignored: it does not lead", epoch)
         return Common.BAD

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow as pa
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, read_response_body
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.response_header import ResponseHeader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_AT_ONCE = 256
 

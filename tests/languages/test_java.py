@@ -12,7 +12,7 @@ from .tools import ROOT, copied, run
 
 pytestmark = [pytest.mark.languages, pytest.mark.timeout(900)]
 
-TESTS = {"junit": 11, "example": 4}
+TESTS = {"junit": 12, "example": 4}
 CAPTURE = ROOT / "tests" / "captures" / "controller-4.3.1.pcap"
 SAFE, UNSAFE = ({"wait": 1}, {"restart": "all"})
 
