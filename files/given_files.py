@@ -14,6 +14,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from mockraft.files.private_files import FILE_MODE
 
@@ -62,6 +63,14 @@ def read_text(path: str | os.PathLike[str], size_max: int = SMALL_BYTES_MAX) -> 
         return read_file(path, size_max).decode("utf-8")
     except UnicodeDecodeError as error:
         raise OSError(errno.EINVAL, f"not UTF-8: {error.reason} at byte {error.start}", os.fspath(path)) from None
+
+
+def read_url(url: str) -> str:
+    """Return the text of the file of a URL `file:/…`, or of a path. OSError, also for a URL of another kind."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("", "file"):
+        raise OSError(errno.EINVAL, "it must be a file:/…", url)
+    return read_text(unquote(parts.path) if parts.scheme else url)
 
 
 def files_below(folder: str | os.PathLike[str]) -> Iterator[Path]:

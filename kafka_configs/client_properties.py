@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
-from mockraft.files.given_files import read_file, read_text
+from mockraft.files.given_files import read_file, read_url
 from mockraft.kafka_configs import java_properties
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.sasl import OAUTHBEARER, SaslLogin, unsecured_token
@@ -63,10 +62,8 @@ def _login(properties: Mapping[str, str]) -> SaslLogin:
 def _bearer(properties: Mapping[str, str], jaas: Mapping[str, str]) -> SaslLogin:
     """Return the login with the token in a file, or with an unsecured one, as Kafka's OAuthBearerLoginModule."""
     if url := properties.get("sasl.oauthbearer.token.endpoint.url"):
-        if not url.startswith("file:"):
-            raise ValueError(f"sasl.oauthbearer.token.endpoint.url={url}: mockraft reads the token from a file:/…")
         try:
-            return SaslLogin(OAUTHBEARER, "", read_text(unquote(urlsplit(url).path)).strip())
+            return SaslLogin(OAUTHBEARER, "", read_url(url).strip())
         except OSError as error:
             raise ValueError(f"sasl.oauthbearer.token.endpoint.url={url}: {error.strerror}") from None
     if user := jaas.get("unsecuredLoginStringClaim_sub"):

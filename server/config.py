@@ -311,10 +311,10 @@ class ControllerConfig:
         help="Keys of signed tokens, a JWKS in file:/…; without it tokens are unsecured.",
     )
     sasl_oauthbearer_expected_audience: tuple[str, ...] = option(
-        (), metavar="NAME,…", group="Security", help="A signed token must be for one of these."
+        (), metavar="NAME,…", group="Security", help="The accepted audiences (aud) of signed tokens."
     )
     sasl_oauthbearer_expected_issuer: str | None = option(
-        None, metavar="NAME", group="Security", help="Whom a signed token must be from."
+        None, metavar="NAME", group="Security", help="The required issuer (iss) of signed tokens."
     )
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     scram_users: "tuple[ScramUser, ...]" = ()

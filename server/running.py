@@ -26,6 +26,7 @@ from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.server.stubs.script import Script
 from mockraft.server.tcp import TcpListener
+from mockraft.wire import error_codes
 
 GRACEFUL_SHUTDOWN_S = 1.0
 """Time that a stopping leader waits for the other nodes to receive its EndQuorumEpoch."""
@@ -127,11 +128,15 @@ class RunningController:
         """Restart a node of several with an empty data directory; the old one is kept under another name.
 
         A new directory has a new id, which is not that of a voter: the node follows as an observer. ValueError for
-        the only voter, and for a log in memory.
+        the only voter, for a log in memory, and at kraft.version 0.
         """
         others = [node for node_id, node in self.controller.raft.voters.nodes.items() if node_id != self.config.node_id]
-        if self.config.data_dir is None or not others:
-            raise ValueError(f"node {self.config.node_id} cannot lose its log: no other voter has it, or no disk")
+        why = "no other voter has it" if not others else "it is in memory" if self.config.data_dir is None else ""
+        if not why and self.controller.log.kraft_version == 0:
+            why = "at kraft.version 0 it would stay a voter, as voters have no directory ids"
+        if why:
+            raise ValueError(f"node {self.config.node_id} cannot lose its log: {why}")
+        assert self.config.data_dir is not None
         config = self.config
         if config.initial_controllers:
             servers = ",".join(f"{each.host}:{each.port}" for node in others for each in node.endpoints)
@@ -151,6 +156,7 @@ class RunningController:
         self._restart_with(dataclasses.replace(self.config, initial_state=begins_with), keeps_log=False)
 
     def _restart_with(self, config: ControllerConfig, *, keeps_log: bool) -> None:
+        self._abandon_change()
         now_ms = self.clock.now_ms()
         log = self.controller.log
         if keeps_log and config.data_dir is None:
@@ -175,7 +181,14 @@ class RunningController:
             connection.transport.abort()
         await self._end()
 
+    def _abandon_change(self) -> None:
+        """End a change of voters that waits, for those in this process who asked for it."""
+        raft = self.controller.raft
+        if raft.voter_change is not None:
+            raft.voter_change.finish(raft, error_codes.NOT_LEADER_OR_FOLLOWER, None)
+
     async def _end(self) -> None:
+        self._abandon_change()
         await self.listener.stop()
         self.controller.close()
 

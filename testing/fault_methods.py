@@ -196,7 +196,7 @@ class FaultMethods(ABC):
         return self.add("remove_voter", node_id=node_id, **options)
 
     def lose_disk(self, node_id: int, **options: Unpack[FaultOptions]) -> SwitchedOn:
-        """A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added."""
+        """A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its old directory id is removed and it is added."""
         return self.add("lose_disk", node_id=node_id, **options)
 
     def inconsistent_cluster_id(self, broker_id: int = -1, **options: Unpack[FaultOptions]) -> SwitchedOn:

@@ -64,9 +64,12 @@ def tokens(login: SaslLogin, nonce: str) -> Generator[bytes, bytes, None]:
 
 
 def unsecured_token(user: str) -> str:
-    """Return a JSON web token for a user without a signature, as OAuthBearerLoginModule makes it; it ends in 2100."""
+    """Return an unsigned JSON web token for a user, as OAuthBearerLoginModule makes it, until 2100. ValueError."""
     parts = ({"alg": "none"}, {"sub": user, "iat": 0, "exp": 4_102_444_800})
-    return "".join(base64.b64encode(json.dumps(part).encode()).decode().rstrip("=") + "." for part in parts)
+    token = "".join(base64.b64encode(json.dumps(part).encode()).decode().rstrip("=") + "." for part in parts)
+    if "+" in token or "/" in token:
+        raise ValueError(f"an unsecured token for {user!r} has characters that Kafka refuses: try another name")
+    return token
 
 
 def _scram(login: SaslLogin, nonce: str) -> Generator[bytes, bytes, None]:

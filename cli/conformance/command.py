@@ -77,7 +77,7 @@ class Options:
     only: list[str] | None = option(None, help="Only cases whose name has this text; may be repeated.")
     list_cases: bool = option(False, "--list", help="List the cases that would run, and stop.")
     disruptive: bool = option(False, help="Also cases that make Kafka's controller resign.")
-    strict: bool = option(False, help="Without effect: each failure counts.")
+    strict: bool = option(False, help="No effect; kept for existing scripts.")
     parallel: int = option(16, lowest=1, highest=200, help="How many cases run side by side.")
     seed: int | None = option(None, help="Seed of names and ids, for runs that repeat.")
     junit_file: Path | None = option(None, "--junit", help="Write the verdicts as JUnit XML.")

@@ -30,7 +30,7 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
         if port == ADMIN_OFF:
             raise OptionError("moving the clock needs --admin-port", "--virtual-clock")
         if count(options) > 1 or options["brokers"]:
-            about = "--controllers and --brokers need a clock that runs by itself; in Python, Controller(brokers=2,"
+            about = "--controllers, --observers and --brokers need a clock that runs; in Python, Controller(brokers=2,"
             raise OptionError(f'{about} clock="virtual") moves brokers too', "--virtual-clock")
     if port == ADMIN_OFF:
         return None

@@ -110,7 +110,7 @@ func (c *Controller) RemoveVoter(nodeID int, options ...FaultOption) *Fault {
 	return c.Fault("remove_voter", append([]FaultOption{OnNode(nodeID)}, options...)...)
 }
 
-// LoseDisk: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added.
+// LoseDisk: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its old directory id is removed and it is added.
 func (c *Controller) LoseDisk(nodeID int, options ...FaultOption) *Fault {
 	c.t.Helper()
 	return c.Fault("lose_disk", append([]FaultOption{OnNode(nodeID)}, options...)...)

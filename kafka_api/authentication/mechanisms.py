@@ -195,7 +195,7 @@ _BEARER = re.compile(r"(?i:bearer) +([-_.a-zA-Z0-9]+)")
 
 
 class OAuthBearer(Mechanism):
-    """One token, which has the bearer's; a refused client gets the reason as JSON and ends with ^A, or tries again."""
+    """One message with the bearer token; a refused client gets the reason as JSON and ends with ^A, or tries again."""
 
     def __init__(self, rules: TokenRules, now_ms: int) -> None:
         self._rules = rules
@@ -214,7 +214,7 @@ class OAuthBearer(Mechanism):
         try:
             found = self._rules.judge(bearer[1], self._now_ms)
         except InvalidTokenError as wrong:
-            self._refused = f"{wrong}"
+            self._refused = str(wrong)
             return _INVALID_TOKEN.encode()
         authorization_id = message["authorization_id"] or ""
         if authorization_id not in ("", found.user):
@@ -222,7 +222,7 @@ class OAuthBearer(Mechanism):
                 f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "
                 f"from the token's principal name ({found.user})"
             )
-            raise AuthenticationError(client_message, client_message)
+            _deny(client_message)
         self.user, self.credential_expiration_ms = found
         self.is_complete = True
         return b""

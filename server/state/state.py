@@ -316,7 +316,7 @@ class State:
         """Begin to remove a voter, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does."""
         voters = self._active.controller.raft.voters
         if node_id not in voters.nodes:
-            raise ValueError(f"node {node_id} is no voter: {voters.keys_text()}")
+            raise ValueError(f"node {node_id} is not among the voters: {voters.keys_text()}")
         key = voters.nodes[node_id].key
         return self._change_voters(lambda raft, now_ms: voter_changes.remove(raft, key, now_ms))
 

@@ -351,7 +351,7 @@ type Fault struct {
 	// - `restart`: The controller stops as if it were killed, and restarts at once on the same port with the same log.
 	// - `add_voter`: A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does.
 	// - `remove_voter`: A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader resigns.
-	// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added.
+	// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its old directory id is removed and it is added.
 	// - `inconsistent_cluster_id`: Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.
 	// - `registration_never_succeeds`: All registrations are refused.
 	// - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.
@@ -415,7 +415,7 @@ type FaultChange struct {
 // - `restart`: The controller stops as if it were killed, and restarts at once on the same port with the same log.
 // - `add_voter`: A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does.
 // - `remove_voter`: A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader resigns.
-// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added.
+// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its old directory id is removed and it is added.
 // - `inconsistent_cluster_id`: Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.
 // - `registration_never_succeeds`: All registrations are refused.
 // - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.
@@ -773,7 +773,7 @@ type NewFault struct {
 	// - `restart`: The controller stops as if it were killed, and restarts at once on the same port with the same log.
 	// - `add_voter`: A node of the quorum, an observer, is added to the voters, as `kafka-metadata-quorum add-controller` does.
 	// - `remove_voter`: A voter is removed, whatever its directory id is, as `kafka-metadata-quorum remove-controller` does; a leader resigns.
-	// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added.
+	// - `lose_disk`: A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its old directory id is removed and it is added.
 	// - `inconsistent_cluster_id`: Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.
 	// - `registration_never_succeeds`: All registrations are refused.
 	// - `duplicate_registration`: Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.

@@ -497,7 +497,7 @@ QUORUM_PRESETS: Final = (
     Preset(
         "lose_disk",
         "A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its"
-        " former self is removed and it is added.",
+        " old directory id is removed and it is added.",
         (NODE,),
         command(lambda double, params: double.lose_disk(params.integer("node_id"))),
         reaction="Follows the next leader if the leader lost its disk; it does not register again.",

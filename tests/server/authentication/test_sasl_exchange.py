@@ -6,6 +6,7 @@ from typing import Any
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -160,6 +161,8 @@ def test_scrams_last_message_must_prove_the_password(peer: Any, change: str) -> 
 
 
 KEY = Ed25519PrivateKey.generate()
+RSA_KEY = rsa.generate_private_key(65537, 2048)
+EC_KEY = ec.generate_private_key(ec.SECP256R1())
 NOW_S = START_MS // 1000
 CLAIMS = {"sub": "alice", "aud": "kafka", "iss": "issuer", "iat": NOW_S, "exp": NOW_S + 60}
 DEEP = base64.urlsafe_b64encode(b"[" * 100_000).decode().rstrip("=")
@@ -174,6 +177,7 @@ def signed(kid: str | None = "a", key: Any = KEY, algorithm: str = "EdDSA", **cl
     ("token", "reason"),
     {
         "valid": (signed(), None),
+        "a user with spaces around": (signed(sub=" alice "), None),
         "for several": (signed(aud=["other", "kafka"]), None),
         "ended within the clocks' skew": (signed(exp=NOW_S - 29), None),
         "ended": (signed(exp=NOW_S - 31), "it ended 31 s ago"),
@@ -183,6 +187,8 @@ def signed(kid: str | None = "a", key: Any = KEY, algorithm: str = "EdDSA", **cl
         "no key named, of two": (signed(None), "the JWKS has no key None"),
         "a secret": (signed(key="x" * 64, algorithm="HS256"), "The specified alg value is not allowed"),
         "unsecured": (sasl.unsecured_token("alice"), "The specified alg value is not allowed|no key"),
+        "RS256 for another kind of key": (signed(key=RSA_KEY, algorithm="RS256"), "OAUTHBEARER"),
+        "ES256 for another kind of key": (signed(key=EC_KEY, algorithm="ES256"), "OAUTHBEARER"),
         "another audience": (signed(aud="other"), "Audience doesn't match"),
         "another issuer": (signed(iss="other"), "Invalid issuer"),
         "no issue": (signed(iat=None), 'Token is missing the "iat" claim'),

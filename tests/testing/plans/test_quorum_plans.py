@@ -29,7 +29,8 @@ async def run(plan: str, controllers: int, observers: int, voters: set[int]) -> 
     stubs = PLANS / f"{plan}.yaml"
     options: ControllerOptions = {"stubs": stubs, "controller_quorum_auto_join_enable": joins}
     # The controller refuses a step of some plans until its end.
-    async with Quorum(controllers, observers=observers, **options, assert_all_used=False) as quorum:
+    options["assert_all_used"] = False
+    async with Quorum(controllers, observers=observers, **options) as quorum:
         faults = quorum.script.faults
 
         def is_done() -> bool:

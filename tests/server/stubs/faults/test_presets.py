@@ -126,11 +126,11 @@ async def test_a_node_is_elected() -> None:
 
 
 async def test_voters_change_and_a_refusal_is_the_error_of_the_fault(tmp_path: Path) -> None:
-    options: ControllerOptions = {"data_dir": tmp_path, "port": free_port(in_a_row=3)}
-    async with Quorum(3, **options, assert_all_used=False) as quorum:
+    options: ControllerOptions = {"data_dir": tmp_path, "port": free_port(in_a_row=3), "assert_all_used": False}
+    async with Quorum(3, **options) as quorum:
         faults, state, voter = quorum.script.faults, quorum.state, quorum.node(3002).controller.raft
         await quorum.wait_until(lambda: state.quorum().high_watermark > 1)
-        with pytest.raises(ValueError, match="node 3003 is no voter"):
+        with pytest.raises(ValueError, match="node 3003 is not among the voters"):
             faults.add("remove_voter", node_id=3003)
         with pytest.raises(RuntimeError, match=r"DUPLICATE_VOTER: .*3002"):
             faults.add("add_voter", node_id=3002)

@@ -159,7 +159,7 @@ public interface Faults {
         return fault(FaultKind.REMOVE_VOTER, new FaultParams().nodeId(nodeId));
     }
 
-    /** A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its former self is removed and it is added. */
+    /** A node of the quorum restarts with an empty data directory and a new directory id: an observer, until its old directory id is removed and it is added. */
     default Fault loseDisk(int nodeId) {
         return fault(FaultKind.LOSE_DISK, new FaultParams().nodeId(nodeId));
     }
