@@ -124,17 +124,23 @@ def delete_offsets(
     if group is None:
         raise ApiError(error_codes.GROUP_ID_NOT_FOUND)
     group.check_delete_offsets()
-    # A topic that is named twice is answered once.
-    answers = {topic.name: OffsetDeleteResponseTopic(name=topic.name) for topic in request.topics}
+    found = [
+        (partition_error(ctx, AclOperation.READ, topic.name, each.partition_index), topic.name, each.partition_index)
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    # As in Kafka refused partitions come first, and each topic once.
+    found.sort(key=lambda each: each[0] == error_codes.NONE)
+    answers: dict[str, OffsetDeleteResponseTopic] = {}
     deleted = []
-    for topic in request.topics:
-        for index in (each.partition_index for each in topic.partitions):
-            code = _check_offset(ctx, group, topic.name, index)
-            answers[topic.name].partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
-            partition = (topic.name, index)
-            is_pending = ctx.broker.groups.is_unstable(request.group_id, partition)
-            if code == error_codes.NONE and (partition in group.offsets or is_pending):
-                deleted.append(partition)
+    for code, name, index in found:
+        if code == error_codes.NONE and group.is_subscribed_to(name):
+            code = error_codes.GROUP_SUBSCRIBED_TO_TOPIC
+        topic = answers.setdefault(name, OffsetDeleteResponseTopic(name=name))
+        topic.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+        is_pending = ctx.broker.groups.is_unstable(request.group_id, (name, index))
+        if code == error_codes.NONE and ((name, index) in group.offsets or is_pending):
+            deleted.append((name, index))
     response = OffsetDeleteResponse(topics=list(answers.values()))
     return ctx.broker.groups.delete_offsets(request.group_id, deleted).answer(lambda _: response)
 
@@ -177,12 +183,6 @@ def _type(group: AnyGroup | ShareGroup) -> str:
     if isinstance(group, ShareGroup):
         return SHARE
     return NEW if isinstance(group, ConsumerGroup) else CLASSIC
-
-
-def _check_offset(ctx: RequestContext, group: AnyGroup, topic: str, index: int) -> int:
-    """Return the error for an unknown partition, and for a topic that is subscribed or may not be read."""
-    code = partition_error(ctx, AclOperation.READ, topic, index)
-    return code or (error_codes.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic) else error_codes.NONE)
 
 
 def _any(ctx: RequestContext, group_id: str) -> AnyGroup | ShareGroup:

@@ -5,8 +5,9 @@ The offsets are kept by `brokers.coordinators.group_coordinator`. Members of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from mockraft.brokers.apis.api import READ_GROUP, AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.leaders import partition_error
@@ -26,7 +27,6 @@ from mockraft.wire.messages.offset_commit_response import (
 from mockraft.wire.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from mockraft.wire.messages.offset_fetch_response import (
@@ -43,12 +43,14 @@ from mockraft.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 
+GROUP_ERRORS_FROM = 2
 SEVERAL_GROUPS_FROM = 8
 GROUP_ID_NOT_FOUND_FROM = 9
 MEMBER_EPOCHS_FROM = 9
 TOPIC_IDS_FROM = 10
 METADATA_MAX: Final = ("offset.metadata.max.bytes", 4096)
 NO_OFFSET = Offset(-1, -1, "")
+REFUSED_TOPIC = frozenset({error_codes.UNKNOWN_TOPIC_ID, error_codes.TOPIC_AUTHORIZATION_FAILED})
 
 
 def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
@@ -83,80 +85,90 @@ def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchRespon
     is_stable = request.require_stable
     if ctx.api_version >= SEVERAL_GROUPS_FROM:
         return OffsetFetchResponse(groups=[_fetched(ctx, group, is_stable=is_stable) for group in request.groups])
-    ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, request.group_id)
-    wanted = _wanted(ctx, request.group_id, _by_name(request.topics), is_stable=is_stable)
-    return OffsetFetchResponse(
-        topics=[
-            OffsetFetchResponseTopic(name=name, partitions=_partitions(OffsetFetchResponsePartition, found))
-            for name, found in wanted
+    asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
+    if request.topics is not None:
+        asked.topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
         ]
-    )
+    group = _fetched(ctx, asked, is_stable=is_stable)
+    response = OffsetFetchResponse(error_code=group.error_code)
+    for topic in group.topics:
+        partitions = [
+            OffsetFetchResponsePartition(
+                partition_index=each.partition_index,
+                committed_offset=each.committed_offset,
+                committed_leader_epoch=each.committed_leader_epoch,
+                metadata=each.metadata,
+                error_code=each.error_code,
+            )
+            for each in topic.partitions
+        ]
+        response.topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
+    return response
 
 
-class _Found(NamedTuple):
-    """The committed offset of a partition, or the error of one whose transaction is not ended."""
-
-    partition: int
-    committed: Offset
-    error_code: int
-
-
-_Named = Sequence[tuple[str, Sequence[int]]] | None
-"""The topics of a request with their partitions; None for all."""
 TopicT = TypeVar("TopicT", OffsetCommitRequestTopic, TxnOffsetCommitRequestTopic)
 AnswerT = TypeVar("AnswerT", OffsetCommitResponseTopic, TxnOffsetCommitResponseTopic)
-PartitionT = TypeVar("PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 
-def _partitions(kind: type[PartitionT], found: Sequence[_Found]) -> list[PartitionT]:
-    """Return these offsets by partition, in the class for one group or for several."""
-    return [
-        kind(
+def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stable: bool) -> OffsetFetchResponseGroup:
+    """Return the offsets of the requested partitions; of all committed ones when none are named.
+
+    With `is_stable` those that a transaction may still change are errors. As in Kafka refused topics come last.
+    """
+    group_id, group_error = requested.group_id, error_codes.NONE
+    offsets: Mapping[TopicPartition, Offset] = {}
+    try:
+        ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+        group = ctx.broker.groups.find_any(group_id)
+        if group is not None:
+            offsets = group.offsets
+            if ctx.api_version >= MEMBER_EPOCHS_FROM:
+                group.check_fetch(requested.member_id, requested.member_epoch)
+    except ApiError as refused:
+        if ctx.api_version >= GROUP_ERRORS_FROM:
+            return OffsetFetchResponseGroup(group_id=group_id, error_code=refused.error_code)
+        group_error = refused.error_code
+
+    def found(name: str | None, index: int) -> OffsetFetchResponsePartitions:
+        committed, code = NO_OFFSET, group_error
+        if code != error_codes.NONE:
+            pass
+        elif name is None:
+            code = error_codes.UNKNOWN_TOPIC_ID
+        elif not ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            code = error_codes.TOPIC_AUTHORIZATION_FAILED
+        elif is_stable and ctx.broker.groups.is_unstable(group_id, (name, index)):
+            code = error_codes.UNSTABLE_OFFSET_COMMIT
+        else:
+            committed = offsets.get((name, index), NO_OFFSET)
+        return OffsetFetchResponsePartitions(
             partition_index=index,
             committed_offset=committed.offset,
             committed_leader_epoch=committed.leader_epoch,
             metadata=committed.metadata,
             error_code=code,
         )
-        for index, committed, code in found
-    ]
+
+    answers = []
+    for topic in _committed(ctx, offsets) if requested.topics is None else requested.topics:
+        name = name_of(ctx, topic, TOPIC_IDS_FROM)
+        partitions = [found(name, index) for index in topic.partition_indexes]
+        answers.append(OffsetFetchResponseTopics(name=name or "", topic_id=topic.topic_id, partitions=partitions))
+    answers.sort(key=lambda topic: any(each.error_code in REFUSED_TOPIC for each in topic.partitions))
+    return OffsetFetchResponseGroup(group_id=group_id, topics=answers)
 
 
-def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup, *, is_stable: bool) -> OffsetFetchResponseGroup:
-    named: _Named
-    if ctx.api_version >= TOPIC_IDS_FROM and requested.topics is not None:
-        named = [
-            (name, topic.partition_indexes)
-            for topic in requested.topics
-            if (name := name_of(ctx, topic, TOPIC_IDS_FROM)) is not None
-        ]
-        unknown = [_unknown(topic) for topic in requested.topics if name_of(ctx, topic, TOPIC_IDS_FROM) is None]
-    else:
-        named, unknown = _by_name(requested.topics), []
-    try:
-        ctx.check(AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id)
-        group = ctx.broker.groups.find_any(requested.group_id)
-        if group is not None and ctx.api_version >= MEMBER_EPOCHS_FROM:
-            group.check_fetch(requested.member_id, requested.member_epoch)
-        wanted = _wanted(ctx, requested.group_id, named, is_stable=is_stable)
-    except ApiError as refused:
-        return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=refused.error_code)
-    return OffsetFetchResponseGroup(
-        group_id=requested.group_id,
-        topics=unknown
-        + [
-            OffsetFetchResponseTopics(
-                name=name,
-                topic_id=topic.topic_id if (topic := ctx.image.topics_by_name.get(name)) else bytes(16),
-                partitions=_partitions(OffsetFetchResponsePartitions, found),
-            )
-            for name, found in wanted
-        ],
-    )
-
-
-def _by_name(topics: Sequence[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None) -> _Named:
-    return None if topics is None else [(topic.name, topic.partition_indexes) for topic in topics]
+def _committed(ctx: RequestContext, offsets: Iterable[TopicPartition]) -> list[OffsetFetchRequestTopics]:
+    """Return the topics of these offsets of which the client may know."""
+    topics: dict[str, OffsetFetchRequestTopics] = {}
+    for name, index in offsets:
+        if ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            known = ctx.image.topics_by_name.get(name)
+            topic = OffsetFetchRequestTopics(name=name, topic_id=known.topic_id if known else bytes(16))
+            topics.setdefault(name, topic).partition_indexes.append(index)
+    return list(topics.values())
 
 
 def name_of(
@@ -171,52 +183,13 @@ def name_of(
     return None if known is None else known.name
 
 
-def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetFetchResponsePartitions(
-                partition_index=index,
-                committed_offset=NO_OFFSET.offset,
-                metadata=NO_OFFSET.metadata,
-                error_code=error_codes.UNKNOWN_TOPIC_ID,
-            )
-            for index in topic.partition_indexes
-        ],
-    )
-
-
-def _wanted(ctx: RequestContext, group_id: str, named: _Named, *, is_stable: bool) -> list[tuple[str, list[_Found]]]:
-    """Return the offsets of the requested partitions by topic; of all committed ones when none are named.
-
-    With `is_stable` those that a transaction may still change are errors. Raises ApiError when another broker
-    coordinates the group.
-    """
-    group = ctx.broker.groups.find_any(group_id)
-    offsets = {} if group is None else group.offsets
-    if named is None:
-        committed: dict[str, list[int]] = {}
-        for name, index in offsets:
-            if ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-                committed.setdefault(name, []).append(index)
-        named = list(committed.items())
-
-    def found(name: str, index: int) -> _Found:
-        if not ctx.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-            return _Found(index, NO_OFFSET, error_codes.TOPIC_AUTHORIZATION_FAILED)
-        if is_stable and ctx.broker.groups.is_unstable(group_id, (name, index)):
-            return _Found(index, NO_OFFSET, error_codes.UNSTABLE_OFFSET_COMMIT)
-        return _Found(index, offsets.get((name, index), NO_OFFSET), error_codes.NONE)
-
-    return [(name, [found(name, index) for index in indexes]) for name, indexes in named]
-
-
 def checked(
-    ctx: RequestContext, topics: Sequence[TopicT], answers: Sequence[AnswerT], ids_from: int
+    ctx: RequestContext, topics: Sequence[TopicT], answers: list[AnswerT], ids_from: int
 ) -> tuple[list[OffsetCommitResponsePartition | TxnOffsetCommitResponsePartition], dict[TopicPartition, Offset]]:
     """Return the answers for partitions that may be read, and the offsets to commit; the others get their errors.
 
-    The length of metadata is counted in UTF-16 units.
+    The length of metadata is counted in UTF-16 units. As in Kafka refused partitions come first, and then each topic
+    once.
     """
     length_max = int(ctx.broker.config.properties.get(*METADATA_MAX))
     known: list[OffsetCommitResponsePartition | TxnOffsetCommitResponsePartition] = []
@@ -236,6 +209,14 @@ def checked(
                 answer.error_code = error_codes.OFFSET_METADATA_TOO_LARGE
             else:
                 offsets[name, index] = Offset(partition.committed_offset, partition.committed_leader_epoch, metadata)
+    accepted = {id(answer) for answer in known}
+    if len(accepted) < sum(len(topic.partitions) for topic in topics):
+        merged: dict[tuple[str, bytes], AnswerT] = {}
+        for is_accepted, answered in itertools.product((False, True), answers):
+            if chosen := [each for each in answered.partitions if (id(each) in accepted) == is_accepted]:
+                empty = type(answered)(name=answered.name, topic_id=answered.topic_id)
+                merged.setdefault((answered.name, answered.topic_id), empty).partitions.extend(chosen)
+        answers[:] = merged.values()
     return known, offsets
 
 

@@ -156,6 +156,6 @@ def difference(ours: Any, theirs: Any, place: str = "") -> list[str]:
             pairs = zip(only_ours, only_theirs, strict=True)
             return [line for one, other in pairs for line in difference(one, other, f"{place}[{one!s:.60}]")]
         if len(ours) == len(theirs) and not only_ours and not only_theirs:
-            return []
+            return [] if ours == theirs else [f"{place}: in the order {ours!s:.2000}, not {theirs!s:.2000}"]
         return [f"{place}: only ours {only_ours!s:.2000}, only theirs {only_theirs!s:.2000}"]
     return [] if ours == theirs else [f"{place}: {ours!r} is not {theirs!r}"]

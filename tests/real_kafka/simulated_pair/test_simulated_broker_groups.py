@@ -26,7 +26,12 @@ from mockraft.wire.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from mockraft.wire.messages.offset_fetch_request import OffsetFetchRequest
+from mockraft.wire.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from mockraft.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from .group_members import STEPS, Members, committing
@@ -232,8 +237,36 @@ async def test_commit_to_unknown_partitions_only_creates_no_group(groups: Groups
     assert described["groups"][0]["errorCode"] == error_codes.GROUP_ID_NOT_FOUND
 
 
+@pytest.mark.parametrize("version", [9, 10])
+async def test_refused_topics_of_offsets_have_a_place_of_their_own(groups: Groups, version: int) -> None:
+    ids = {"none": b"?" * 16, **groups.pair.topic_ids}
+    named = [("both", 0), ("none", 0), ("both", 7), ("single", 0), ("none", 1), ("both", 1)]
+
+    def commit(group_id: str, _member_id: str) -> OffsetCommitRequest:
+        topics = [
+            OffsetCommitRequestTopic(
+                name=name, topic_id=ids[name], partitions=[OffsetCommitRequestPartition(partition_index=index)]
+            )
+            for name, index in named
+        ]
+        return OffsetCommitRequest(group_id=group_id, topics=topics)
+
+    def fetch(group_id: str, _member_id: str) -> OffsetFetchRequest:
+        topics = [
+            OffsetFetchRequestTopics(name=name, topic_id=ids[name], partition_indexes=[index]) for name, index in named
+        ]
+        return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=topics)])
+
+    answer = await groups.expect_same(commit, version)
+    assert answer["topics"][0]["partitions"][0]["errorCode"] != error_codes.NONE
+    await groups.expect_same(fetch, version)
+
+
 async def test_other_brokers_group_is_refused(groups: Groups) -> None:
     groups.group_ids = {REAL: groups.group_ids[SIMULATED], SIMULATED: groups.group_ids[REAL]}
+    topics = [OffsetFetchRequestTopic(name="both", partition_indexes=[0, 1])]
+    for version in (1, 2):
+        await groups.expect_same(lambda group_id, _: OffsetFetchRequest(group_id=group_id, topics=topics), version)
     for version in range(DescribeGroupsRequest.max_version + 1):
         await groups.expect_same(describing, version)
     for version in range(DeleteGroupsRequest.max_version + 1):
