@@ -64,7 +64,7 @@ def fetch(request: ShareFetchRequest, ctx: RequestContext) -> ShareFetchResponse
             session = shares.session(group_id, member_id, epoch)
             session.update(keys, _forgotten(request))
     withheld = session.partitions.keys() - set(_keys(request, ctx)) if asked is not request else frozenset()
-    fetching = _ShareFetch(request, ctx, session, _acknowledge(request, ctx), withheld)
+    fetching = _ShareFetch(request, ctx, session, _acknowledge(request, ctx) if acknowledges else {}, withheld)
     if request.share_session_epoch == CLOSES:
         shares.close(group_id, member_id)
     if request.share_session_epoch == CLOSES or request.is_renew_ack or not session.partitions:
@@ -131,7 +131,8 @@ class _ShareFetch:
             return None
         errors, found = self._read(now_ms)
         size = sum(len(each.read.records) for each in found)
-        is_enough = size >= max(self._request.min_bytes, 1) or len(errors) == len(self._session.partitions)
+        bytes_min = max(min(self._request.min_bytes, self._request.max_bytes), 1)
+        is_enough = size >= bytes_min or len(errors) == len(self._session.partitions)
         return self.answer(errors, found, now_ms) if expired or is_enough else None
 
     def _changes(self) -> list[object]:
@@ -231,7 +232,9 @@ class _ShareFetch:
 def _checked(request: ShareFetchRequest | ShareAcknowledgeRequest, ctx: RequestContext) -> tuple[str, str]:
     """Return the group's and the member's ids. Raises ApiError."""
     check_enabled(ctx)
-    group_id, member_id = request.group_id or "", request.member_id or ""
+    group_id, member_id = request.group_id, request.member_id or ""
+    if group_id is None:
+        raise ApiError(error_codes.INVALID_REQUEST)
     ctx.check(AclOperation.READ, ResourceType.GROUP, group_id)
     check_member_id(member_id)
     return group_id, member_id
@@ -265,31 +268,43 @@ def _led(ctx: RequestContext, key: ReplicaKey) -> HostedPartition:
 
 
 def _acknowledge(request: ShareFetchRequest | ShareAcknowledgeRequest, ctx: RequestContext) -> Errors:
-    """Acknowledge records of each partition that has acknowledgements."""
+    """Acknowledge records; return the result of each partition of the request if one has acknowledgements."""
     shares, group_id = ctx.broker.shares, request.group_id or ""
     settings = shares.settings(group_id)
     last_type = Acknowledgement.RENEW if request.is_renew_ack else Acknowledgement.REJECT
     results: Errors = {}
-    for topic in request.topics:
-        for partition in topic.partitions:
-            ranges = [
-                AcknowledgedRange(each.first_offset, each.last_offset, each.acknowledge_types)
-                for each in partition.acknowledgement_batches
-            ]
-            if not ranges:
-                continue
-            key = (topic.topic_id, partition.partition_index)
-            results[key] = None
-            try:
-                _check(ranges, last_type)
-                share = shares.partitions.get((group_id, _led(ctx, key).key))
-                if share is None:
-                    code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
-                    raise ApiError(code, error_codes.message(code))
-                share.acknowledge(request.member_id or "", ranges, settings, ctx.now_ms)
-            except (ApiError, LogError) as refused:
-                results[key] = refused
-    if any(error is None for error in results.values()):
+    acknowledged: dict[ReplicaKey, list[AcknowledgedRange]] = {}
+    for topic_id, partition in [(topic.topic_id, each) for topic in request.topics for each in topic.partitions]:
+        key = (topic_id, partition.partition_index)
+        ranges = [
+            AcknowledgedRange(each.first_offset, each.last_offset, each.acknowledge_types)
+            for each in partition.acknowledgement_batches
+        ]
+        results[key] = None
+        try:
+            topic = topic_by_id(ctx, topic_id)
+            _check(ranges, last_type)
+            check_topic(ctx, AclOperation.READ, topic.name)
+            if partition.partition_index not in topic.partitions:
+                raise LogError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "")
+        except (ApiError, LogError) as refused:
+            results[key] = refused
+        else:
+            if ranges:
+                acknowledged[key] = ranges
+    if not acknowledged:
+        # Kafka leaves out the partitions without acknowledgements.
+        return {key: error for key, error in results.items() if error is not None}
+    for key, ranges in acknowledged.items():
+        try:
+            share = shares.partitions.get((group_id, _led(ctx, key).key))
+            if share is None:
+                code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+                raise ApiError(code, error_codes.message(code))
+            share.acknowledge(request.member_id or "", ranges, settings, ctx.now_ms)
+        except (ApiError, LogError) as refused:
+            results[key] = refused
+    if any(results[key] is None for key in acknowledged):
         shares.wake()
     return results
 

@@ -77,6 +77,8 @@ STEPS = [
     "alter 1; describe; offsets; forget; offsets; nameless",
     "produce 1; alter 9; fetch a 0; offsets",
     "alter -5; alter -1; offsets; produce 1; fetch a 0",
+    "join a; produce 9; fetch a 0 max=3; ack a 1 0:1 0,1; ack a 2 1:1 0,1,9; ack a 3 9:9 0,1; ack a 4 - 0,1,9"
+    "; fetch a 5 p=0,1 ack=2:1; fetch a 6 p=1; fetch a 7 p=0,1,9 ack=9-8:1; fetch a 8 min=2000000 wait=4000",
 ]
 """What members do, each text for a group and a topic of its own; see `Sharers`."""
 
@@ -173,16 +175,17 @@ class Sharers:
         fields = dict(each.split("=", 1) for each in told)
         batches = [fetching.AcknowledgementBatch(**each) for each in _acknowledged(fields.get("ack", ""))]
         index = fields.get("p", "0")
-        partitions = (
-            [fetching.FetchPartition(partition_index=int(index), acknowledgement_batches=batches)] if index else []
-        )
+        partitions = [
+            fetching.FetchPartition(partition_index=int(each), acknowledgement_batches=[] if number else batches)
+            for number, each in enumerate(filter(None, index.split(",")))
+        ]
         topic_id = self._topic_id if fields.get("t") != "?" else bytes(15) + b"?"
         request = ShareFetchRequest(
             group_id=self._group_id,
             member_id="" if name == "-" else name,
             share_session_epoch=int(epoch),
             max_wait_ms=int(fields.get("wait", "500")),
-            min_bytes=1,
+            min_bytes=int(fields.get("min", "1")),
             max_records=int(fields.get("max", "500")),
             batch_size=int(fields.get("size", "500")),
             share_acquire_mode=int(fields.get("mode", "0")),
@@ -192,12 +195,16 @@ class Sharers:
 
     async def do_ack(self, name: str, epoch: str, acknowledged: str = "", partition: str = "0") -> Any:
         batches = [acknowledging.AcknowledgementBatch(**each) for each in _acknowledged(acknowledged)]
-        one = acknowledging.AcknowledgePartition(partition_index=int(partition), acknowledgement_batches=batches)
+        first, *others = map(int, partition.split(","))
+        named = [acknowledging.AcknowledgePartition(partition_index=first, acknowledgement_batches=batches)]
+        named += [acknowledging.AcknowledgePartition(partition_index=each) for each in others]
         request = ShareAcknowledgeRequest(
             group_id=self._group_id,
             member_id=name,
             share_session_epoch=int(epoch),
-            topics=[acknowledging.AcknowledgeTopic(topic_id=self._topic_id, partitions=[one])] if batches else [],
+            topics=[acknowledging.AcknowledgeTopic(topic_id=self._topic_id, partitions=named)]
+            if batches or others
+            else [],
         )
         return await self._ask(request, 2, name)
 
@@ -275,7 +282,7 @@ class Sharers:
 
 def _acknowledged(text: str) -> list[dict[str, Any]]:
     found = []
-    for part in filter(None, text.split("/")):
+    for part in filter(None, text.strip("-").split("/")):
         offsets, _, types = part.partition(":")
         first, _, last = offsets.partition("-")
         found.append(
@@ -292,7 +299,10 @@ def _acknowledged(text: str) -> list[dict[str, Any]]:
 async def test_members_that_acquire_and_acknowledge(groups: Groups, steps: str) -> None:
     pair, number = groups.pair, next(_numbers)
     names = {which: f"shared-{number}-{which}" for which in (REAL, SIMULATED)}
-    topics = [assigned(name, [which]) for which, name in names.items()] + [assigned("__share_group_state", [REAL])]
+    count = 2 if "0,1" in steps else 1
+    topics = [assigned(name, *[[which]] * count) for which, name in names.items()] + [
+        assigned("__share_group_state", [REAL])
+    ]
     # Before the topics: a broker that knows the topic knows the config.
     resets = [(_GROUP, each, "share.auto.offset.reset", "earliest") for each in groups.group_ids.values()]
     await pair.ask(SIMULATED, setting(*resets))
