@@ -90,7 +90,7 @@ def _find(
             if requested.timestamp == MAX_TIMESTAMP
             else log.offset_for_timestamp(requested.timestamp)
         )
-        if found is not None and found[0] >= end_offset:
+        if found is None or found[0] >= end_offset:
             if lags:
                 raise LogError(error_codes.OFFSET_NOT_AVAILABLE, "the high watermark is behind this leader's start")
             found = None

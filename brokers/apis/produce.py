@@ -62,10 +62,10 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | by
     batches = (bytes(partition.records or b"") for topic in request.topic_data for partition in topic.partition_data)
     request.topic_data = _each_once(request.topic_data)
     try:
-        if request.transactional_id is None and any(map(begins_transactional, batches)):
-            # As in Kafka the error for an id that the client may not use.
-            raise ApiError(error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if request.transactional_id is not None:
+        if any(map(begins_transactional, batches)):
+            if request.transactional_id is None:
+                # As in Kafka the error for an id that the client may not use.
+                raise ApiError(error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             ctx.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         return transactional_writes.verified(request, ctx, lambda verified: _append_all(request, ctx, verified))
     except ApiError as refused:

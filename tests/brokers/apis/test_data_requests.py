@@ -285,6 +285,17 @@ def test_list_offsets_in_every_version(ask: Ask, version: int) -> None:
     assert answered(ask(offsets(-1), version)).offset == 2
 
 
+@pytest.mark.parametrize("timestamp", [-1, 0, 1 << 40])
+def test_no_offset_is_available_until_the_high_watermark_reaches_the_start_of_the_epoch(
+    pair: Pair, ask: Ask, timestamp: int
+) -> None:
+    pair.is_stuck = True
+    answered(ask(produced(ORDERS, acks=1)))
+    pair.leader.lead(Assignment(leader=1, leader_epoch=1, isr=(1, 2), replicas=(1, 2), partition_epoch=1), 0)
+    codes = [answered(ask(offsets(timestamp), version)).error_code for version in (4, 5)]
+    assert codes == [error_codes.LEADER_NOT_AVAILABLE, error_codes.OFFSET_NOT_AVAILABLE]
+
+
 def test_list_offsets_refuses_invalid_requests(ask: Ask) -> None:
     assert answered(ask(offsets(-1, epoch=3))).error_code == error_codes.UNKNOWN_LEADER_EPOCH
     assert answered(ask(offsets(-1), broker_id=2)).error_code == error_codes.NOT_LEADER_OR_FOLLOWER

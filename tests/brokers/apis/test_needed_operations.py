@@ -17,6 +17,7 @@ from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.schema_files import schema_of
 
 from ...filled_messages import filled
+from ..partitions.data_requests import transactional
 from .conftest import Cluster, topic_id
 
 ON_TOPIC = (
@@ -117,6 +118,7 @@ def test_each_api_asks_for_kafkas_operations_and_refuses_as_kafka_does(cluster: 
         "topic_id": topic_id("a"),
         "resource_type": 2,
         "acks": 1,
+        "records": transactional(1),
         "member_id": "a",
         "acknowledgement_batches": [],
     }
