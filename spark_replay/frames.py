@@ -51,7 +51,7 @@ def read_frames(
         on_error: for a file that is not a capture or is damaged, raise CaptureError (`fail`), or add a row of
             `file_events` and continue behind the damage (`quarantine`, `skip`).
         decompressed_bytes_max: limit for a decompressed file. Default: 200 times its size, at least 1 GiB.
-        key_log: a file with secrets of TLS connections (SSLKEYLOGFILE), or a pcapng file with such a one in it.
+        key_log: a file with secrets of TLS connections (SSLKEYLOGFILE); those in pcapng files are used without it.
         conn_events: receives events of connections, as batches of `schemas.CONN_EVENTS`.
         file_events: receives what is in no table, as rows of `schemas.FILE_EVENTS`.
 
@@ -63,7 +63,7 @@ def read_frames(
     files = [file for path in given for file in _files_of(fspath(path))]
     if len(files) > 1:
         files.sort(key=partial(_first_time_ns, decompressed_bytes_max=decompressed_bytes_max))
-    secrets = read_key_log(fspath(key_log)) if isinstance(key_log, str | PathLike) else key_log
+    secrets = read_key_log(fspath(key_log)) if isinstance(key_log, str | PathLike) else key_log or KeyLog()
     reassembler = Reassembler(frame_bytes_max, key_log=secrets)
 
     def batches() -> Iterator[pa.RecordBatch]:

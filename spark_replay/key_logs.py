@@ -1,24 +1,26 @@
 """Secrets of TLS connections, from the file that clients and servers write for SSLKEYLOGFILE.
 
-Each line is a label, the random of a connection's ClientHello, and a secret, in hex (RFC 9850). A pcapng file may have
-such a file in a Decryption Secrets Block (`editcap --inject-secrets`), and is taken for a key log too.
+Each line is a label, the random of a connection's ClientHello, and a secret, in hex (RFC 9850). A pcapng file has such
+lines in Decryption Secrets Blocks (`editcap --inject-secrets`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from struct import Struct
 
-from mockraft.files.given_files import open_file
-from mockraft.spark_replay.storage import Location, LocationError
+from mockraft.spark_replay.formats.capture_files import CaptureFile
+from mockraft.spark_replay.formats.file_events import CaptureError, FileEvents
+from mockraft.spark_replay.formats.packet_sources import Split, open_packets
+from mockraft.spark_replay.formats.pcapng_blocks import PcapngBlocks
 
 _LINE = re.compile(rb"^([A-Z][A-Z0-9_]*) ([0-9a-fA-F]{64}) ((?:[0-9a-fA-F]{2})+)\s*$", re.MULTILINE)
-_SECRETS_BLOCK, _TLS_KEY_LOG = 10, 0x544C534B
-KEY_LOG_HELP = "Secrets of TLS connections: what SSLKEYLOGFILE names, or a pcapng file with them."
-# Of a capture only the start is read: the block precedes the packets.
-_BYTES_MAX = 256 << 20
-_SECTION_MAGIC, _BIG_ENDIAN = b"\x0a\x0d\x0d\x0a", b"\x1a\x2b\x3c\x4d"
+KEY_LOG_HELP = "Secrets of TLS connections: what SSLKEYLOGFILE names. Those in a pcapng file are used without it."
+# Of a capture no more is searched for secrets, which are in front of the packets or soon after a handshake.
+_BYTES_MAX, _CHUNK_BYTES = 256 << 20, 1 << 20
+_Secret = tuple[bytes, str, bytes]
 
 
 class KeyLogError(ValueError):
@@ -27,51 +29,44 @@ class KeyLogError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KeyLog:
-    """The secrets of a key log by label and ClientHello's random; they are not part of its text."""
+    """The secrets of a key log by ClientHello's random and label; they are not part of its text."""
 
-    path: str
-    secrets: dict[tuple[str, bytes], bytes] = field(repr=False, hash=False)
+    path: str = ""
+    secrets: dict[bytes, dict[str, bytes]] = field(default_factory=dict, repr=False, hash=False)
+
+    def add(self, secret: _Secret) -> None:
+        """Add a secret."""
+        random, label, value = secret
+        self.secrets.setdefault(random, {})[label] = value
 
 
 def read_key_log(path: str) -> KeyLog:
-    """Return the secrets of a key log, or of a pcapng file. Raises KeyLogError."""
+    """Return the secrets of a key log. Raises KeyLogError."""
     try:
-        data = _start_of(Location.parse(path))
-    except LocationError as error:
-        raise KeyLogError(str(error)) from None
-    except OSError as error:
-        raise KeyLogError(f"{path}: {error.strerror or error}") from None
-    text = b"\n".join(_blocks(data)) if data.startswith(_SECTION_MAGIC) else data
-    found = {
-        (label.decode(), bytes.fromhex(random.decode())): bytes.fromhex(secret.decode())
-        for label, random, secret in _LINE.findall(text.replace(b"\r", b""))
-    }
-    if not found:
+        with CaptureFile(path) as file:
+            data = file.read_at(0, file.size or 0)
+    except CaptureError as error:
+        raise KeyLogError(f"{path}: {error.problem}") from None
+    found = KeyLog(path)
+    for each in _secrets(data):
+        found.add(each)
+    if not found.secrets:
         raise KeyLogError(f"{path} has no line of a key log (SSLKEYLOGFILE): a label, a random and a secret")
-    return KeyLog(path, found)
-
-
-def _start_of(location: Location) -> bytes:
-    if not location.is_remote:
-        with open_file(location.path) as file:
-            return file.read(_BYTES_MAX)
-    with location.file_system().open_input_file(location.arrow_path) as stored:
-        content: bytes = stored.read(_BYTES_MAX)
-    return content
-
-
-def _blocks(data: bytes) -> list[bytes]:
-    """Return the key logs in the Decryption Secrets Blocks of a pcapng file."""
-    found, at, words = [], 0, Struct("<2I")
-    while at + 12 <= len(data):
-        if data[at : at + 4] == _SECTION_MAGIC:
-            words = Struct(">2I" if data[at + 8 : at + 12] == _BIG_ENDIAN else "<2I")
-        kind, size = words.unpack_from(data, at)
-        if size < 12:
-            break
-        if kind == _SECRETS_BLOCK and size >= 20:
-            secrets_kind, length = words.unpack_from(data, at + 8)
-            if secrets_kind == _TLS_KEY_LOG:
-                found.append(data[at + 16 : at + 16 + min(length, size - 20)])
-        at += size
     return found
+
+
+def capture_secrets(path: str) -> Iterator[_Secret]:
+    """Yield the secrets in a capture file, which is read as far as they are needed; none if it cannot be read."""
+    with suppress(CaptureError), CaptureFile(path) as file:
+        blocks = open_packets(file, Split(path), FileEvents(path, None, "skip"), _CHUNK_BYTES)
+        if isinstance(blocks, PcapngBlocks):
+            for _ in blocks:
+                yield from _secrets(b"\n".join(blocks.key_logs))
+                blocks.key_logs.clear()
+                if file.position > _BYTES_MAX:
+                    return
+
+
+def _secrets(text: bytes) -> Iterator[_Secret]:
+    for label, random, secret in _LINE.findall(text.replace(b"\r", b"")):
+        yield bytes.fromhex(random.decode()), label.decode(), bytes.fromhex(secret.decode())

@@ -31,7 +31,7 @@ def seen_traffic(files: Sequence[str], key_log: KeyLog | None = None) -> tuple[l
     connections: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
     with_tls: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
     left_out: list[FileEvent] = []
-    reassembler = Reassembler(key_log=key_log)
+    reassembler = Reassembler(key_log=key_log or KeyLog())
     for segments in _first_segments(files, left_out):
         for batch in reassembler.receive(make_runs(segments)):
             frames.update(batch.column("server_port").to_pylist())

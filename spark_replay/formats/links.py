@@ -14,23 +14,23 @@ import numpy as np
 import numpy.typing as npt
 from mockraft.spark_replay.formats.chunks import Bytes, Longs, PacketColumns, gather_u16
 
-IPV4, IPV6, BRIDGED, PPP = 0x0800, 0x86DD, 0x6558, 0x880B
-"""Ether types of IP, of an Ethernet frame, and of PPP without PPPoE."""
+IPV4, IPV6, BRIDGED, PPP, MPLS = 0x0800, 0x86DD, 0x6558, 0x880B, (0x8847, 0x8848)
+"""Ether types of IP, of an Ethernet frame, of PPP without PPPoE, and of MPLS labels."""
 UNKNOWN_LINK, CUT, DONE = -1, -2, -3
 """In place of an ether type: no known link type, a header that was cut off, a packet that was read."""
 
-_MPLS, _PPPOE, _VLANS = (0x8847, 0x8848), 0x8864, (0x8100, 0x88A8, 0x9100)
+_PPPOE, _VLANS = 0x8864, (0x8100, 0x88A8, 0x9100)
 _HEADERS_MAX = 12
 _NULL, _ETHERNET, _LOOP, _RAW, _NFLOG = 0, 1, 108, (12, 14, 101, 228, 229), 239
 # Offset of the ether type, and length of the header.
 _TYPED_LINKS = {_ETHERNET: (12, 14), 113: (14, 16), 276: (0, 20), 104: (2, 4)}
 # Links that begin with the header of an ether type.
-_LINKS_OF_TYPE = {9: PPP, 50: PPP, 51: _PPPOE, 219: _MPLS[0]}
+_LINKS_OF_TYPE = {9: PPP, 50: PPP, 51: _PPPOE, 219: MPLS[0]}
 _KNOWN_LINKS = (*_TYPED_LINKS, *_LINKS_OF_TYPE, _NULL, _LOOP, *_RAW, _NFLOG)
 # AF_INET6 of Linux, Windows, NetBSD, FreeBSD and Darwin.
 _IPV6_FAMILIES = (10, 23, 24, 28, 30)
 _NFLOG_PAYLOAD, _NFLOG_FIELDS_MAX = 9, 32
-_PPP_TYPES = {0x0021: IPV4, 0x0057: IPV6, 0x0281: _MPLS[0], 0x0283: _MPLS[1]}
+_PPP_TYPES = {0x0021: IPV4, 0x0057: IPV6, 0x0281: MPLS[0], 0x0283: MPLS[1]}
 
 
 class Payloads(NamedTuple):
@@ -150,7 +150,7 @@ def _mpls(buffer: Bytes, at: Longs) -> tuple[Longs, Longs]:
     """Return what follows a label: another one, IP, or a control word (0) and an Ethernet frame."""
     is_last = buffer[at + 2] & 1 == 1
     is_ethernet = is_last & (buffer[at + 4] >> 4 == 0)
-    inner = np.where(is_ethernet, BRIDGED, np.where(is_last, _of_version(buffer, at + 4), _MPLS[0]))
+    inner = np.where(is_ethernet, BRIDGED, np.where(is_last, _of_version(buffer, at + 4), MPLS[0]))
     return inner, np.where(is_ethernet, 8, 4)
 
 
@@ -171,7 +171,7 @@ def _ppp(buffer: Bytes, at: Longs) -> tuple[Longs, Longs]:
 
 _WRAPPERS: dict[int, Callable[[Bytes, Longs], tuple[Longs, Longs]]] = {
     **dict.fromkeys(_VLANS, _vlan),
-    **dict.fromkeys(_MPLS, _mpls),
+    **dict.fromkeys(MPLS, _mpls),
     BRIDGED: _bridged,
     _PPPOE: _pppoe,
     PPP: _ppp,

@@ -24,7 +24,8 @@ from mockraft.spark_replay.formats.file_headers import (
 )
 from mockraft.spark_replay.formats.sync import BlockSync
 
-SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, PACKET = 0x0A0D0D0A, 1, 2, 3, 6
+SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, PACKET, _SECRETS = 0x0A0D0D0A, 1, 2, 3, 6, 10
+_TLS_KEY_LOG = 0x544C534B
 # A block's type and length before its body, and its length behind it.
 _FRAME_BYTES, _BODY_AT = 12, 8
 _BLOCK_BYTES_MAX = CAPTURED_BYTES_MAX + 4096
@@ -86,7 +87,7 @@ class PcapngBlocks:
     """Iterate over the packets of a pcapng file, or of a split of it, chunk by chunk.
 
     `section` is the one that contains the start, `section_at_end` the one that must be current at the end (None: any).
-    `interfaces_at` holds the file offsets of the descriptions of the `interfaces` seen.
+    `interfaces_at` holds the file offsets of the descriptions of the `interfaces` seen, `key_logs` the secrets of TLS.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class PcapngBlocks:
         self.order = section[0]
         self.interfaces = list(section[1])
         self.interfaces_at = [-1] * len(self.interfaces)
+        self.key_logs: list[bytes] = []
         self.section_at_end = section_at_end
         self.next_number = first_number
         self.at = 0
@@ -189,6 +191,11 @@ class PcapngBlocks:
                 self.events.damage(self.reader.offset + 4 * start, 4 * size, error.problem)
                 self.interfaces.append(Interface(-1, 0))
             self.interfaces_at.append(self.reader.offset + 4 * start)
+        for which in np.flatnonzero((kinds == _SECRETS) & (sizes >= 20)).tolist():
+            start, size = int(at[which]), int(sizes[which])
+            if words[start + 2] == _TLS_KEY_LOG:
+                length = min(int(words[start + 3]), size - 20)
+                self.key_logs.append(self.reader.buffer[4 * start + 16 :][:length].tobytes())
         is_packet = (kinds == PACKET) | (kinds == SIMPLE_PACKET) | (kinds == OLD_PACKET)
         return self._columns(words, at[is_packet], sizes[is_packet], kinds[is_packet], known[is_packet])
 

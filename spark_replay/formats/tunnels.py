@@ -1,6 +1,7 @@
-"""Find packets inside IP packets that carry no TCP: GRE, ERSPAN, VXLAN, Geneve, IP in IP.
+"""Find packets inside IP packets that carry no TCP: GRE, ERSPAN, VXLAN, Geneve, MPLS in UDP, IP in IP.
 
-Source: RFC 2784 and 2890 (GRE), 2637 (PPTP), 7348 (VXLAN), 8926 (Geneve), 2003 and 4213 (IP in IP).
+Source: RFC 2784 and 2890 (GRE), 2637 (PPTP), 7348 (VXLAN), 8926 (Geneve), 7510 (MPLS), 2003 and 4213 (IP
+in IP); draft-ietf-nvo3-vxlan-gpe.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 from mockraft.spark_replay.formats.chunks import Bytes, Longs, Mask, gather_u16
-from mockraft.spark_replay.formats.links import BRIDGED, IPV4, IPV6, Payloads
+from mockraft.spark_replay.formats.links import BRIDGED, IPV4, IPV6, MPLS, Payloads
 
 _UDP, _UDP_BYTES = 17, 8
-_VXLAN_PORTS, _GENEVE_PORT = (4789, 8472), 6081
+_VXLAN_PORTS, _GPE_PORT, _GENEVE_PORT, _MPLS_PORT = (4789, 8472), 4790, 6081, 6635
+_OF_GPE = np.array((0, IPV4, IPV6, BRIDGED, 0))
 _ERSPAN_2, _ERSPAN_3 = 0x88BE, 0x22EB
 
 
@@ -48,9 +50,13 @@ def _udp(buffer: Bytes, at: Longs) -> tuple[Longs, Longs]:
     port, at = gather_u16(buffer, at + 2), at + _UDP_BYTES
     is_vxlan = np.isin(port, _VXLAN_PORTS) & (buffer[at] & 0x08 > 0)
     is_geneve = (port == _GENEVE_PORT) & (buffer[at] >> 6 == 0)
-    inner = np.where(is_vxlan, BRIDGED, np.where(is_geneve, gather_u16(buffer, at + 2), 0))
+    is_mpls = port == _MPLS_PORT
+    inner = np.select(
+        [is_vxlan, is_geneve, port == _GPE_PORT, is_mpls],
+        [BRIDGED, gather_u16(buffer, at + 2), _OF_GPE[np.minimum(buffer[at + 3], 4)], MPLS[0]],
+    )
     options = np.where(is_geneve, (buffer[at] & 0x3F).astype(np.int64) * 4, 0)
-    return inner, _UDP_BYTES + 8 + options
+    return inner, _UDP_BYTES + np.where(is_mpls, 0, 8 + options)
 
 
 _TUNNELS: dict[int, Callable[[Bytes, Longs], tuple[Longs, Longs]]] = {4: _ip(IPV4), 41: _ip(IPV6), 47: _gre, _UDP: _udp}

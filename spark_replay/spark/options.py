@@ -185,7 +185,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str], object]]] = {
     "onError": ("fail, quarantine or skip", _one_of("fail", "quarantine", "skip")),
     "pushFilters": ("true or false", _truth),
     "maxFilesPerTrigger": ("a number of files, 1 or more", _at_least(1)),
-    "keyLog": ("a key log (SSLKEYLOGFILE), or a pcapng file with one", _key_log),
+    "keyLog": ("a key log (SSLKEYLOGFILE)", _key_log),
     "quietSeconds": ("a number of seconds, 0 or more", _at_least(0)),
 }
 """Each option: its allowed values as text, and its parser."""

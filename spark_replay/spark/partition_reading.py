@@ -21,6 +21,7 @@ from mockraft.spark_replay.formats import (
     read_segments,
 )
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS, FileEvent
+from mockraft.spark_replay.key_logs import KeyLog
 from mockraft.spark_replay.schemas import FILE_EVENTS, FRAMES, PACKETS, RUNS
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.storage import Location
@@ -194,7 +195,8 @@ def checked_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def new_reassembler(options: SourceOptions, *, sorted_by_connection: bool = False) -> Reassembler:
     """Return a reassembler with the options."""
-    return Reassembler(options.max_frame_bytes, sorted_by_connection=sorted_by_connection, key_log=options.key_log)
+    key_log = options.key_log or KeyLog()
+    return Reassembler(options.max_frame_bytes, sorted_by_connection=sorted_by_connection, key_log=key_log)
 
 
 def _read_packets(split: Split, options: SourceOptions, predicates: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:

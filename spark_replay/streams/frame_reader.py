@@ -25,6 +25,7 @@ _HEAD_BYTES = headers.REQUEST.size
 # What the gathers of `FrameBuffer` read at the start of a frame.
 _GATHERED_BYTES = 4 + headers.REQUEST_START.size
 _DESYNCS_MAX = 256
+_LATE = "starts in the middle of a connection"
 UNPROVEN_BYTES_MAX = 4 << 20
 """Bytes of a side after which a connection without a request is not Kafka."""
 
@@ -68,8 +69,8 @@ class FrameReader:
         self.buffer = buffer
         self.frame_bytes_max = frame_bytes_max
         self.report_event = report_event
-        # Takes over the streams of a connection from its client's first bytes on, if it has TLS.
-        self.decrypt: Callable[[Connection, Stretch], None] | None = None
+        # Returns what takes over the streams of a connection with TLS from its client's first bytes on.
+        self.decrypt: Callable[[Connection, bytes], Callable[[Stretch], None] | None] | None = None
         # Bytes held of half-read frames, over all connections.
         self.tail_bytes = 0
 
@@ -189,11 +190,15 @@ class FrameReader:
             connection.is_oriented = connection.is_kafka = True
             if best[1].is_response:
                 connection.swap_sides()
-        elif is_last:
-            for direction in connection.sides:
-                direction.skip_queue()
-        elif max(direction.queued_bytes for direction in connection.sides) > UNPROVEN_BYTES_MAX:
-            self.close(connection, connection.client, "not_kafka", connection.last_ns, "no request was seen")
+        elif is_last or max(direction.queued_bytes for direction in connection.sides) > UNPROVEN_BYTES_MAX:
+            of_tls = next((each for each in connection.sides if _begins_with_tls(each)), None)
+            if of_tls:
+                self.close(connection, of_tls, "tls", connection.last_ns, _LATE)
+            elif is_last:
+                for direction in connection.sides:
+                    direction.skip_queue()
+            else:
+                self.close(connection, connection.client, "not_kafka", connection.last_ns, "no request was seen")
         return best is not None
 
     def _first_request_ns(self, direction: Direction, is_last: bool) -> int | None:
@@ -246,7 +251,7 @@ class FrameReader:
         if verdict is None:
             self._keep(connection, direction, rest, at, end)
             return False
-        if headers.is_tls(head) and self._decrypts(connection, direction, rest, at, end):
+        if headers.is_tls(head) and self._decrypts(connection, direction, rest.copy(at, end)):
             return False
         # The bytes that are no request are skipped with the rest.
         direction.skip(end - at, rest.pieces.time(at))
@@ -294,7 +299,7 @@ class FrameReader:
             rest, end = whole(stretch, at), at + len(stretch.data)
         elif not direction.frames and not direction.skipped_bytes and headers.is_tls(rest.bytes(at, at + 2)):
             direction.skip(end - at, rest.pieces.time(at))
-            self.close(connection, direction, "tls", rest.pieces.time(at), "starts in the middle of a connection")
+            self.close(connection, direction, "tls", rest.pieces.time(at), _LATE)
             return rest, end, end
         window = rest.window(at, end, is_mid, direction.is_ending)
         found = self._find(connection, direction, window)
@@ -426,7 +431,7 @@ class FrameReader:
         """Handle bytes that are no frame; return where reading continues."""
         ts_ns = rest.pieces.time(at)
         if not direction.frames and headers.is_tls(head):
-            if self._decrypts(connection, direction, rest, at, end):
+            if self._decrypts(connection, direction, rest.copy(at, end)):
                 return end
             self.close(connection, direction, "tls", ts_ns, "")
             return at
@@ -442,12 +447,16 @@ class FrameReader:
             self.report_event(connection, direction, "given_up", ts_ns, 0, detail)
         return at
 
-    def _decrypts(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> bool:
-        """Decrypt a connection from its client's first bytes on, if there is a key log."""
+    def _decrypts(self, connection: Connection, direction: Direction, more: Stretch) -> bool:
+        """Decrypt a connection from its client's first bytes on, if there are secrets."""
         if self.decrypt is None or connection.tls is not None or direction.is_response:
             return False
-        self.decrypt(connection, joined([*self._take_tail(direction), rest.copy(at, end)]))
-        return True
+        first = [*direction.tail, more]
+        start = self.decrypt(connection, b"".join(each.data for each in first))
+        if start is not None:
+            self._take_tail(direction)
+            start(joined(first))
+        return start is not None
 
     def _hand_over(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> int:
         """Stop reading after SaslHandshake v0: the client sends raw tokens."""
@@ -462,6 +471,11 @@ class FrameReader:
 def _placed(pieces: Pieces, head: int) -> Stretch:
     """Return segments of a frame of which only the first `head` bytes are kept: all later ones are at its last byte."""
     return Stretch(b"", pieces._replace(start=np.minimum(pieces.start, 0) + head - 1))
+
+
+def _begins_with_tls(direction: Direction) -> bool:
+    first = next(iter(direction.queue), None)
+    return isinstance(first, Stretch) and not direction.skipped_bytes and headers.is_tls(first.data)
 
 
 def _is_sasl(frame: bytes) -> bool:

@@ -67,7 +67,7 @@ class Reassembler:
         frame_bytes_max: longest frame; a larger length is an error in the stream.
         limits: what is kept at most.
         sorted_by_connection: the runs come one connection after the other, so each ends where the next one starts.
-        key_log: secrets of TLS connections, which are decrypted.
+        key_log: secrets that decrypt TLS connections, as those in captures do (None: neither does).
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Reassembler:
         self._decryption: Decryption | None = None
         if key_log is not None:
             self._decryption = Decryption(key_log, self._reader)
-            self._reader.decrypt = self._decryption.start
+            self._reader.decrypt = self._decryption.starter
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state between two calls of `receive`: without the last batch, of which nothing is needed."""

@@ -15,8 +15,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from struct import Struct
 from typing import Final, NamedTuple
@@ -24,7 +25,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
-from mockraft.spark_replay.key_logs import KeyLog
+from mockraft.spark_replay.key_logs import KeyLog, capture_secrets
 from mockraft.spark_replay.streams.connections import Connection, Direction, Hole
 from mockraft.spark_replay.streams.frame_columns import Pieces, Stretch, joined
 from mockraft.spark_replay.streams.frame_reader import FrameReader
@@ -88,8 +89,9 @@ class TlsSide:
 
 @dataclass(slots=True)
 class TlsConnection:
-    """A connection whose records are opened."""
+    """A connection whose records are opened; `capture` is the file in which it begins."""
 
+    capture: str
     client: TlsSide = field(default_factory=TlsSide)
     server: TlsSide = field(default_factory=TlsSide)
     random: bytes = b""
@@ -110,10 +112,20 @@ class Decryption:
 
     def __init__(self, key_log: KeyLog, reader: FrameReader) -> None:
         self._key_log, self._reader = key_log, reader
+        # Secrets found in captures so far, and those that follow.
+        self._captures: dict[str, tuple[KeyLog, Iterator[tuple[bytes, str, bytes]]]] = {}
 
-    def start(self, connection: Connection, first: Stretch) -> None:
+    def starter(self, connection: Connection, head: bytes) -> Callable[[Stretch], None] | None:
+        """Return what begins with a client's first bytes, of which `head` are some; None without a key log."""
+        capture = connection.chunk[0] if connection.chunk else ""
+        random = head[_HELLO_BODY + 2 : _HELLO_BODY + 2 + _RANDOM_BYTES]
+        if not self._key_log.path and not self._secrets(capture, random):
+            return None
+        connection.tls = TlsConnection(capture)
+        return partial(self._start, connection)
+
+    def _start(self, connection: Connection, first: Stretch) -> None:
         """Begin with a client's first bytes, and what its server has sent so far."""
-        connection.tls = TlsConnection()
         queue = connection.server.queue
         connection.server.queue, connection.server.queued_bytes = [], 0
         self.read_stretch(connection, connection.client, first)
@@ -221,7 +233,7 @@ class Decryption:
             return b""
         opened = self._opened(tls, side, record, ((0, side.number), (1, 0)))
         if opened is None:
-            raise TlsError(f"a record cannot be opened with the secrets of {self._key_log.path}")
+            raise TlsError(f"a record cannot be opened with the secrets of {self._key_log.path or tls.capture}")
         kind, content = opened
         return content if kind == _DATA else b""
 
@@ -232,9 +244,7 @@ class Decryption:
         kind, random = record[_HEADER.size : _HEADER.size + 1], body[2 : 2 + _RANDOM_BYTES]
         if kind == _CLIENT_HELLO and not tls.random:
             tls.random = random
-            if not any(
-                (label, random) in self._key_log.secrets for label in ("CLIENT_RANDOM", "CLIENT_TRAFFIC_SECRET_0")
-            ):
+            if not self._secrets(tls.capture, random):
                 raise TlsError(f"{self._key_log.path} has no secrets of this connection")
         if kind != _SERVER_HELLO or random == _RETRY:
             return
@@ -248,13 +258,13 @@ class Decryption:
         if tls.is_1_3:
             for side, name in ((tls.client, "CLIENT"), (tls.server, "SERVER")):
                 labels = f"{name}_HANDSHAKE_TRAFFIC_SECRET", f"{name}_TRAFFIC_SECRET_0"
-                side.keys = [_key_1_3(tls.suite, self._secret(label, tls.random)) for label in labels]
+                side.keys = [_key_1_3(tls.suite, self._secret(tls, label)) for label in labels]
         else:
             self._derive_1_2(tls, tls.suite, random)
 
     def _derive_1_2(self, tls: TlsConnection, suite: _Suite, server_random: bytes) -> None:
         seed = b"key expansion" + server_random + tls.random
-        master, block, a = self._secret("CLIENT_RANDOM", tls.random), b"", seed
+        master, block, a = self._secret(tls, "CLIENT_RANDOM"), b"", seed
         iv_bytes = 12 if suite is _CHACHA else 4
         while len(block) < 2 * (suite.key_bytes + iv_bytes):
             a = hmac.digest(master, a, suite.hash_name)
@@ -265,11 +275,21 @@ class Decryption:
             iv = ivs[index * iv_bytes : (index + 1) * iv_bytes]
             side.keys = [_Key(suite.cipher(key), iv, 12 - iv_bytes, b"")]
 
-    def _secret(self, label: str, random: bytes) -> bytes:
-        secret = self._key_log.secrets.get((label, random))
+    def _secret(self, tls: TlsConnection, label: str) -> bytes:
+        secret = self._secrets(tls.capture, tls.random, label).get(label)
         if secret is None:
-            raise TlsError(f"{self._key_log.path} has no {label} of this connection")
+            raise TlsError(f"{self._key_log.path or tls.capture} has no {label} of this connection")
         return secret
+
+    def _secrets(self, capture: str, random: bytes, label: str = "") -> Mapping[str, bytes]:
+        """Return a connection's secrets, with that of a label if there is one, in the key log and in the capture."""
+        found, more = self._captures.setdefault(capture, (KeyLog(capture), capture_secrets(capture)))
+        while True:
+            known = found.secrets.get(random, {}) | self._key_log.secrets.get(random, {})
+            following = None if known and (not label or label in known) else next(more, None)
+            if following is None:
+                return known
+            found.add(following)
 
     def _resume(self, connection: Connection, direction: Direction, data: bytes, at: int) -> int:
         """Find a record behind missing bytes; return its start, or where the search has to continue."""

@@ -348,6 +348,8 @@ TUNNELS: dict[str, Callable[[bytes], bytes]] = {
     "VXLAN": lambda packet: _outer(17, _udp(4789, b"\x08\0\0\0\0\0\x07\0" + link(packet)), OUTER),
     "VXLAN over IPv6": lambda packet: _outer(17, _udp(4789, b"\x08\0\0\0\0\0\x07\0" + link(packet)), OUTER_6),
     "VXLAN with VLAN": lambda packet: _outer(17, _udp(4789, bytes((8, *bytes(7))) + link(packet, vlans=[0])), OUTER),
+    "VXLAN-GPE": lambda packet: _outer(17, _udp(4790, b"\x0c\0\0\3\0\0\7\0" + link(packet)), OUTER),
+    "MPLS in UDP": lambda packet: _outer(17, _udp(6635, mpls(packet)), OUTER),
     "Geneve": lambda packet: _outer(17, _udp(6081, b"\x01\0\x65\x58\0\0\x07\0" + bytes(4) + link(packet)), OUTER),
     "GRE": lambda packet: _outer(47, _gre(0x86DD if packet[0] >> 4 == 6 else 0x800, packet), OUTER),
     "GRE with key": lambda packet: _outer(47, _gre(0x6558, link(packet), bytes(8), 0x3000), OUTER),

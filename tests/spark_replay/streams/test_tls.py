@@ -2,17 +2,21 @@
 
 import contextlib
 import ssl
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from struct import pack
 from typing import NamedTuple
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA384
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from mockraft.kafka.certificates import CertificateAuthority
-from mockraft.spark_replay.key_logs import KeyLogError, read_key_log
+from mockraft.spark_replay.key_logs import KeyLog, KeyLogError, read_key_log
 
 from ...rows import each_row
-from ..packetiser import PORT, Said, Segment, conversation, exchanges, request, response
+from ..capture_bytes import block, pcapng
+from ..packetiser import PORT, Said, Segment, conversation, exchanges, packets, request, response
 from .reassembled import Row, kinds, read, read_sorted, written
 
 pytestmark = pytest.mark.programs
@@ -142,26 +146,65 @@ def test_a_lost_segment_loses_only_the_frames_with_bytes_in_it(tmp_path: Path, e
 def test_without_their_secrets_connections_are_reported(tmp_path: Path, ends: Ends) -> None:
     talk, other = ends.talk("one.log"), ends.talk("other.log")
     cbc = ends.talk("cbc.log", "ECDHE-ECDSA-AES128-SHA256")
-    no_middle = written(tmp_path / "late.pcap", talk.segments[9:])
+    late = written(tmp_path / "late.pcap", talk.segments[9:])
     path = written(tmp_path / "x.pcap", talk.segments)
-    for capture, key_log, detail in (
-        (path, None, ""),
-        (path, other.key_log, f"{other.key_log} has no secrets of this connection"),
-        (no_middle, talk.key_log, "starts in the middle of a connection"),
-        (written(tmp_path / "cbc.pcap", cbc.segments), cbc.key_log, "cipher suite 0xc023 is not supported"),
+    for capture, ports, key_log, detail in (
+        (path, (PORT,), None, ""),
+        (path, (PORT,), other.key_log, f"{other.key_log} has no secrets of this connection"),
+        (late, (PORT,), talk.key_log, "starts in the middle of a connection"),
+        (late, (), talk.key_log, "starts in the middle of a connection"),
+        (written(tmp_path / "cbc.pcap", cbc.segments), (PORT,), cbc.key_log, "cipher suite 0xc023 is not supported"),
     ):
-        rows, events = read(capture, key_log=key_log)
+        rows, events = read(capture, ports, key_log=key_log)
         assert rows == []
-        assert next(each["detail"] for each in events if each["kind"] == "tls").startswith(detail)
+        (event,) = (each for each in events if each["kind"] == "tls")
+        assert event["detail"].startswith(detail)
 
 
-def test_a_key_log_may_be_in_a_pcapng(tmp_path: Path, ends: Ends) -> None:
-    talk = ends.talk("in-a-file.log", said=SAID[:2])
-    capture, found = written(tmp_path / "x.pcap", talk.segments), tmp_path / "x.pcapng"
-    subprocess.run(["editcap", "--inject-secrets", f"tls,{talk.key_log}", capture, found], check=True, timeout=60)
-    assert read_key_log(str(found)).secrets == read_key_log(str(talk.key_log)).secrets
-    assert len(read(found, key_log=found)[0]) == 2
+@each_row(
+    ("order", "at"), {"in front": ("<", 0), "big-endian": (">", 0), "behind the hello": ("<", 8), "last": ("<", -1)}
+)
+def test_secrets_in_a_pcapng_are_used_by_themselves(tmp_path: Path, ends: Ends, order: str, at: int) -> None:
+    talk = ends.talk("in-a-file.log", said=SAID[:6])
+    some, text = packets(talk.segments), talk.key_log.read_bytes()
+    whole, start = pcapng(some, order=order), len(pcapng(some[: at % (len(some) + 1)], order=order))
+    secrets = block(10, pack(f"{order}II", 0x544C534B, len(text)) + text, order)
+    path = tmp_path / "x.pcapng"
+    path.write_bytes(whole[:start] + secrets + whole[start:])
+    rows, _ = read(path)
+    assert bodies(rows) == unchunked(SAID[:6])
+    assert bodies(read_sorted(path, (PORT,), 1000, 100, KeyLog())[0]) == bodies(rows)
+
+
+def test_keys_are_updated(tmp_path: Path, ends: Ends) -> None:
+    talk = ends.talk("update.log", said=SAID[:6])
+    line = next(each for each in talk.key_log.read_text().splitlines() if each.startswith("CLIENT_TRAFFIC_SECRET_0"))
+    secret = bytes.fromhex(line.split()[2])
+    sealed = [
+        *talk.sealed,
+        Sealed(True, sealed_record(secret, 3, b"\x18\0\0\1\0\x16")),
+        Sealed(True, sealed_record(expanded(secret, "traffic upd", 48), 0, request(77).data + b"\x17")),
+    ]
+    rows, _ = read(written(tmp_path / "x.pcap", talk._replace(sealed=sealed).segments), key_log=talk.key_log)
+    assert bodies(rows) == unchunked([*SAID[:6], request(77)])
+
+
+def expanded(secret: bytes, label: str, size: int) -> bytes:
+    """HKDF-Expand-Label of RFC 8446, 7.1."""
+    info = pack(">HB", size, len(label) + 6) + b"tls13 " + label.encode() + b"\0"
+    return HKDFExpand(SHA384(), size, info).derive(secret)
+
+
+def sealed_record(secret: bytes, number: int, inner: bytes) -> bytes:
+    """A record of TLS_AES_256_GCM_SHA384."""
+    head = pack(">BHH", 23, 0x303, len(inner) + 16)
+    nonce = int.from_bytes(expanded(secret, "iv", 12), "big") ^ number
+    return head + AESGCM(expanded(secret, "key", 32)).encrypt(nonce.to_bytes(12, "big"), inner, head)
+
+
+def test_a_key_log_has_secrets(tmp_path: Path) -> None:
+    capture = written(tmp_path / "x.pcap", [])
     with pytest.raises(KeyLogError, match="has no line of a key log"):
-        read(found, key_log=capture)
-    with pytest.raises(KeyLogError, match=r"no\.log: No such file"):
-        read(found, key_log=tmp_path / "no.log")
+        read(capture, key_log=capture)
+    with pytest.raises(KeyLogError, match=r"no\.log: cannot be opened: No such file"):
+        read(capture, key_log=tmp_path / "no.log")
