@@ -17,7 +17,6 @@ from mockraft.spark_replay.formats.packet_sources import Split, open_packets
 from mockraft.spark_replay.formats.pcapng_blocks import PcapngBlocks
 
 _LINE = re.compile(rb"^([A-Z][A-Z0-9_]*) ([0-9a-fA-F]{64}) ((?:[0-9a-fA-F]{2})+)\s*$", re.MULTILINE)
-KEY_LOG_HELP = "Secrets of TLS connections: what SSLKEYLOGFILE names. Those in a pcapng file are used without it."
 # Of a capture no more is searched for secrets, which are in front of the packets or soon after a handshake.
 _BYTES_MAX, _CHUNK_BYTES = 256 << 20, 1 << 20
 _Secret = tuple[bytes, str, bytes]
@@ -40,8 +39,10 @@ class KeyLog:
         self.secrets.setdefault(random, {})[label] = value
 
 
-def read_key_log(path: str) -> KeyLog:
-    """Return the secrets of a key log. Raises KeyLogError."""
+def read_key_log(path: str | None) -> KeyLog:
+    """Return the secrets of a key log, none without one. Raises KeyLogError."""
+    if path is None:
+        return KeyLog()
     try:
         with CaptureFile(path) as file:
             data = file.read_at(0, file.size or 0)

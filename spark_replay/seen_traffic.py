@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mockraft.spark_replay.formats import Segments, read_segments
 from mockraft.spark_replay.formats.file_events import FileEvent
-from mockraft.spark_replay.key_logs import KeyLog
+from mockraft.spark_replay.key_logs import read_key_log
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
@@ -25,13 +25,13 @@ class PortTraffic(NamedTuple):
     with_tls: int
 
 
-def seen_traffic(files: Sequence[str], key_log: KeyLog | None = None) -> tuple[list[PortTraffic], list[FileEvent]]:
+def seen_traffic(files: Sequence[str], key_log: str | None = None) -> tuple[list[PortTraffic], list[FileEvent]]:
     """Return the traffic of the first bytes of captures, the busiest Kafka port first, and what is in no table."""
     frames: Counter[int] = Counter()
     connections: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
     with_tls: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
     left_out: list[FileEvent] = []
-    reassembler = Reassembler(key_log=key_log or KeyLog())
+    reassembler = Reassembler(key_log=read_key_log(key_log))
     for segments in _first_segments(files, left_out):
         for batch in reassembler.receive(make_runs(segments)):
             frames.update(batch.column("server_port").to_pylist())

@@ -99,11 +99,9 @@ async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float
 
 async def _config(options: option.BrokerOptions, fields: dict[str, Any], rng: random.Random) -> BrokerConfig:
     """Return the broker's config; the cluster id comes from a controller where no option has it."""
-    from mockraft.brokers.fleet.fleet import fetch_cluster_id
-
     bootstrap, cluster_id = options.addresses, options.cluster_id
     if cluster_id is None and (not options.log_dir or options.format_missing):
-        cluster_id = await fetch_cluster_id(bootstrap[0], security=fields["security"])
+        cluster_id = await _fetched_cluster_id(options, fields)
     if not options.log_dir:
         assert cluster_id is not None
         return draw_config(options.broker_id, cluster_id, bootstrap, rng, **fields)
@@ -117,16 +115,20 @@ async def _config(options: option.BrokerOptions, fields: dict[str, Any], rng: ra
     )
 
 
-async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fields: dict[str, Any]) -> str:
-    """Return the command that formats the directories, with the controller's cluster id if it is known."""
+async def _fetched_cluster_id(options: option.BrokerOptions, fields: dict[str, Any]) -> str:
     from mockraft.brokers.fleet.fleet import fetch_cluster_id
 
+    return await fetch_cluster_id(options.addresses[0], security=fields["security"])
+
+
+async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fields: dict[str, Any]) -> str:
+    """Return the command that formats the directories, with the controller's cluster id if it is known."""
     if error.refusal is not Refusal.NOT_FORMATTED:
         return ""
     cluster_id = options.cluster_id
     if cluster_id is None:
         with contextlib.suppress(OSError, LookupError, ValueError):
-            cluster_id = await fetch_cluster_id(options.addresses[0], security=fields["security"])
+            cluster_id = await _fetched_cluster_id(options, fields)
     command = ["mockraft", "format", "--ignore-formatted", "--cluster-id", cluster_id or "CLUSTER_ID"]
     command += ["--node-id", str(options.broker_id)]
     for path in options.log_dir or ():

@@ -18,13 +18,13 @@ from mockraft.cli.exit_codes import ExitCode
 from mockraft.cli.refusals import end_without
 from mockraft.kafka_api.options import OptionError, blaming, option, required
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
-from mockraft.spark_replay.key_logs import KEY_LOG_HELP, read_key_log
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.locations import refuse_credentials
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+KEY_LOG_HELP = "Secrets of TLS connections: what SSLKEYLOGFILE names. Those in a pcapng file are used without it."
 _HINTS_MAX = 5
 _LEFT_OUT = {
     "unknown_link": "of {}, which is not known; the source's option linktype=1 reads them as Ethernet",
@@ -92,15 +92,15 @@ def no_kafka(files: Sequence[str], ports: str | None, key_log: str | None = None
     where = files[0] if len(files) == 1 else f"{len(files):,} files"
     lines = [f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}"]
     if are_captures:
-        lines += _hints(files, key_log)
+        lines += hints(files, key_log)
     return "\n  ".join(lines)
 
 
-def _hints(files: Sequence[str], key_log: str | None) -> Iterator[str]:
+def hints(files: Sequence[str], key_log: str | None) -> Iterator[str]:
     """Yield what captures have instead of frames."""
     from mockraft.spark_replay.seen_traffic import seen_traffic
 
-    traffic, left_out = seen_traffic(files, read_key_log(key_log) if key_log else None)
+    traffic, left_out = seen_traffic(files, key_log)
     without = f"{key_log} has no secrets of their handshakes" if key_log else "try --key-log FILE (SSLKEYLOGFILE)"
     for each in traffic[:_HINTS_MAX]:
         what = f"port {each.port}: "

@@ -20,7 +20,6 @@ from mockraft.cli.traffic.replay import show_counts, show_line, show_rows
 from mockraft.files.trees import GivenFileError
 from mockraft.kafka_api.options import OptionError, blaming, option
 from mockraft.releases import release
-from mockraft.spark_replay.key_logs import read_key_log
 from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.rules import RuleError, Rules, read_rules, write_rules
@@ -221,7 +220,7 @@ def _write_html(path: str, files: list[str], out: str, options: ReplayOptions) -
 
     servers = [int(each) for each in (options.ports or "").split(",") if each.strip()]
     try:
-        captures = Captures(files, servers, key_log=read_key_log(options.key_log) if options.key_log else None)
+        captures = Captures(files, servers, key_log=options.key_log)
         write_report(path, captures, replay=out, show_secrets=options.show_secrets)
     except OSError as error:
         end("spark replay", f"cannot write {path}: {error}", ExitCode.USAGE)

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import end, end_without, write_json
-from mockraft.cli.spark.options import no_kafka
+from mockraft.cli.spark.options import KEY_LOG_HELP, no_kafka
 from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import blaming, option, required
 from mockraft.spark_replay.capture_paths import NoCaptureError, capture_paths
-from mockraft.spark_replay.key_logs import KEY_LOG_HELP, KeyLogError, read_key_log
 from mockraft.spark_replay.storage import Location, LocationError
 from mockraft.spark_replay.storage.listing import is_folder
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -98,8 +97,6 @@ def report(options: ReportOptions) -> None:
                 _misuse(f"{flag} {folder} is not a folder")
     with blaming("--captures", NoCaptureError):
         files = capture_paths(options.captures or ())
-    with blaming("--key-log", KeyLogError):
-        key_log = read_key_log(options.key_log) if options.key_log else None
     for flag, path in (("--html", options.html), ("--json", options.json_file)):
         if path is not None and os.path.abspath(path) in map(os.path.abspath, files):
             _misuse(f"{flag} {path} is one of --captures")
@@ -107,7 +104,7 @@ def report(options: ReportOptions) -> None:
         with _progress() as on_rows:
             found = write_report(
                 options.html,
-                Captures(files, servers, options.on_error, key_log) if files else options.tables,
+                Captures(files, servers, options.on_error, options.key_log) if files else options.tables,
                 replay=options.replay,
                 title=options.title,
                 show_secrets=options.show_secrets,

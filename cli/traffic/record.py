@@ -9,11 +9,11 @@ from pathlib import Path
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, write_json
+from mockraft.cli.spark.options import KEY_LOG_HELP
 from mockraft.cli.traffic.capture import Addresses, record_until_signal
 from mockraft.cli.traffic.replay import exchanges_of
 from mockraft.kafka_api.options import OptionError, option, required
 from mockraft.server.admin.recorder import StubChoice
-from mockraft.spark_replay.key_logs import KEY_LOG_HELP
 from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
 from mockraft.testing.recorder import chosen_stubs
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from mockraft.cli.command_line import Command
 from mockraft.cli.exit_codes import ExitCode, exit_codes
 from mockraft.cli.refusals import api_filter, client_security, end, end_without, host_and_port, write_file, write_json
+from mockraft.cli.spark.options import KEY_LOG_HELP, hints
 from mockraft.cli.terminal import Terminal
 from mockraft.kafka_api.options import OptionError, blaming, option, required
-from mockraft.spark_replay.key_logs import KEY_LOG_HELP, KeyLogError
 from mockraft.spark_replay.regression import replay as replaying
 from mockraft.spark_replay.regression.junit import as_junit
 from mockraft.spark_replay.regression.replay import LEFT_OUT
@@ -132,12 +132,14 @@ def exchanges_of(command: str, capture: Path, ports: list[int] | None, key_log: 
     except ModuleNotFoundError as error:
         end_without(command, error.name, "captures")
     from mockraft.spark_replay.formats import CaptureError
+    from mockraft.spark_replay.key_logs import KeyLogError
 
     with blaming("--capture", CaptureError), blaming("--key-log", KeyLogError):
         exchanges = read_exchanges(capture, ports or (), key_log)
     if not exchanges:
         where = f" to port {', '.join(map(str, ports))}" if ports else ""
-        raise OptionError(f"{capture} has no Kafka exchanges{where}", "--capture")
+        lines = [f"{capture} has no Kafka exchanges{where}", *hints([str(capture)], str(key_log) if key_log else None)]
+        raise OptionError("\n  ".join(lines), "--capture")
     return exchanges
 
 

@@ -13,6 +13,7 @@ from mockraft.spark_replay.decoding import Opener, decode_batches, decode_record
 from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.frames import read_frames
+from mockraft.spark_replay.key_logs import KeyLogError
 from mockraft.spark_replay.report.columns import integers
 from mockraft.spark_replay.report.sources import Captures, Folder, OnRows, SourceError, Tables, rows_where
 from mockraft.spark_replay.report.traffic import Traffic
@@ -36,7 +37,7 @@ def traffic_of_captures(captures: Captures, wanted: Collection[FrameKey], on_row
     for path in captures.paths:
         try:
             frames |= _read(captures, path, wanted, traffic, on_rows)
-        except CaptureError as error:
+        except (CaptureError, KeyLogError) as error:
             raise SourceError(str(error)) from None
         except OSError as error:
             raise SourceError(f"{path}: {error.strerror or error}") from None

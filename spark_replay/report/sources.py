@@ -12,7 +12,6 @@ from mockraft.files.trees import json_tree
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import decode_record_batches
 from mockraft.spark_replay.formats.file_events import OnError
-from mockraft.spark_replay.key_logs import KeyLog
 from mockraft.spark_replay.regression.verdict import ReportRow
 from mockraft.spark_replay.report.log_events import RECORD_COLUMNS
 from mockraft.spark_replay.report.replayed import RESULT_COLUMNS, Replayed
@@ -35,14 +34,14 @@ OnRows = Callable[[str, int, int | None], None]
 class Captures(NamedTuple):
     """Capture files and the servers' ports in them (none: all).
 
-    TLS connections are read with the secrets of `key_log`.
+    TLS connections are read with the secrets in the file `key_log`.
     Damage raises SourceError (`fail`), or is counted and reading continues behind it.
     """
 
     paths: Sequence[str | PathLike[str]]
     ports: Collection[int] = ()
     on_error: OnError = "fail"
-    key_log: KeyLog | None = None
+    key_log: str | None = None
 
 
 class SourceError(ValueError):

@@ -227,7 +227,7 @@ class Decryption:
         if tls.is_1_3 and kind != _DATA:
             return b""
         if tls.suite is None or not (tls.is_1_3 or side.is_encrypted):
-            if kind == _HANDSHAKE:
+            if kind == _HANDSHAKE and tls.suite is None:
                 self._read_hello(tls, record)
             side.is_encrypted = kind == _CHANGE_CIPHER_SPEC
             return b""
