@@ -14,12 +14,14 @@ class ReaderEmitter(FunctionEmitter):
     """Emits the reader of one version.
 
     In the emitted code `d` is the data, `o` the offset, `n` a length as read, `t` the number of tagged fields, and `s`
-    the function that is called with the length of every array before its elements are made, or None. If `w` is true,
-    the message is the whole data, and its end is not returned: a tuple less.
+    the function that is called with the length of every array before its elements are made (`ElementBudget`), or None.
+    If `w` is true, the message is the whole data, and its end is not returned: a tuple less.
     """
 
     def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
         super().__init__(spec, version, needs)
+        self._depth = 0
+        """Number of arrays of structs around what is read."""
         self._string: tuple[str, str, str] | None = None
         """A string that the run follows: the name of its length, its target and the call that reads a long one."""
 
@@ -205,7 +207,7 @@ class ReaderEmitter(FunctionEmitter):
         letter = FIXED[field.element]
         unpack = self._needs.packing("unpack_short", letter)
         with self._lines.block("if 1 < n < 128:"):
-            self._lines.add("if s: s(n - 1)")
+            self._lines.add(f"if s: s(n - 1{self._level()})")
             self._lines.add(f"{target} = [*{unpack}[n](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}")
         with self._lines.block("elif n == 1:"):
             self._lines.add(f"{target} = []")
@@ -221,7 +223,7 @@ class ReaderEmitter(FunctionEmitter):
 
     def _values(self, target: str, letter: str) -> None:
         unpack = self._needs.packing("unpack_all", letter)
-        self._lines.add("if s: s(n)")
+        self._lines.add(f"if s: s(n{self._level()})")
         self._lines.add(f"{target} = [*{unpack}[n](d, o)]", f"o += {SIZES[letter]} * n")
 
     def _elements(self, target: str, field: FieldSpec, compact: bool) -> None:
@@ -230,7 +232,7 @@ class ReaderEmitter(FunctionEmitter):
             self._values(target, FIXED[element])
         elif field.struct is None:
             values, value = self._name("l"), self._name("v")
-            self._lines.add(f"{target} = {values} = []", "if s: s(n)")
+            self._lines.add(f"{target} = {values} = []", f"if s: s(n{self._level()})")
             with self._lines.block("for _ in range(n):"):
                 self._block(value, element, field.name, False, compact)
                 self._flush()
@@ -242,13 +244,19 @@ class ReaderEmitter(FunctionEmitter):
         values = self._name("l")
         self._lines.add(f"{target} = {values} = []")
         with self._lines.block("if n:"):  # an iterator over nothing has its price too
-            self._lines.add("if s: s(n)")
+            self._lines.add(f"if s: s(n{self._level(of_structs=True)})")
+            self._depth += 1
             if self._spec.fixed_at(struct, self._version):
                 self._fixed_structs(values, struct)
             elif self._spec.shaped_at(struct, self._version):
                 self._shaped_structs(values, struct)
             else:
                 self._loop(values, struct, "n")
+            self._depth -= 1
+
+    def _level(self, of_structs: bool = False) -> str:
+        """Return the argument for an outer array, or one of structs in its elements; other arrays have none."""
+        return f", {self._depth + 1}" if self._depth <= of_structs else ""
 
     def _loop(self, values: str, struct: StructSpec, count: str) -> None:
         with self._lines.block(f"for _ in range({count}):"):
@@ -323,7 +331,7 @@ class ReaderEmitter(FunctionEmitter):
         self._lines.add(f"{unknown} = None")
         with self._lines.block("if t > 127:"):
             self._lines.add(f"t, o = {self._needs.use('tag_count')}(d, o, t)")
-        self._lines.add("if s: s(t, True)")
+        self._lines.add("if s: s(t, 0)")
         with self._lines.block("for _ in range(t):"):
             self._lines.add(f"{tag} = d[o]", "n = d[o + 1]", "o += 2")
             with self._lines.block(f"if {tag} > 127 or n > 127:"):

@@ -351,7 +351,8 @@ class ControllerConfig:
         group="Limits",
         help=(
             "Close the connection of a request with more elements: of arrays, at any depth, and unknown tagged "
-            "fields; a quarter in its outer arrays. AlterPartition may have four times as many."
+            "fields; a quarter in its outer arrays, and a quarter structs in arrays of those. AlterPartition may have "
+            "four times as many."
         ),
         lowest=1,
     )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from mockraft.wire import api_keys, messages
 from mockraft.wire.errors import UnsupportedVersionError, WireError
-from mockraft.wire.message import field_names
 from mockraft.wire.messages.request_header import RequestHeader
 
 if TYPE_CHECKING:
@@ -135,7 +134,8 @@ class FrameReader:
 
 
 OUTER_SHARE: Final = 4
-"""The outer arrays of a request may have a fourth of its elements: each has an answer of its own, as topics have."""
+"""The outer arrays of a request may have a fourth of its elements, and the structs in arrays of these another one: each
+has an answer or a record of its own, as topics and partitions have."""
 
 
 ARRAY_LENGTH_MAX: Final = 1_000_000
@@ -159,25 +159,34 @@ class ElementBudget:
     `is_bounded` each array and each struct's tagged fields have Kafka's limits, too (MessageUtil).
     """
 
-    __slots__ = ("_elements_max", "_is_bounded", "_left")
+    __slots__ = ("_elements_max", "_is_bounded", "_left", "_shares", "exceeded")
 
     def __init__(self, elements_max: int, *, is_bounded: bool = False) -> None:
         self._elements_max = elements_max
         self._is_bounded = is_bounded
         self._left = elements_max
+        self._shares = [-(-elements_max // OUTER_SHARE)] * 2
+        self.exceeded = ""
+        """What there were too many of."""
 
-    def spend(self, count: int, are_tags: bool = False) -> None:
-        """Take `count` elements. Raises WireError if fewer are left; then `is_exceeded` is True."""
-        if self._is_bounded and count > (TAGGED_FIELD_COUNT_MAX if are_tags else ARRAY_LENGTH_MAX):
-            raise WireError(f"{count} {'tagged fields' if are_tags else 'elements'}: Kafka reads fewer")
+    def spend(self, count: int, level: int = 3) -> None:
+        """Take `count` elements. Raises WireError if fewer are left; then `exceeded` is set.
+
+        `level` is 0 for tagged fields, 1 for an outer array, 2 for one of structs in the elements of such.
+        """
+        if self._is_bounded and count > (ARRAY_LENGTH_MAX if level else TAGGED_FIELD_COUNT_MAX):
+            raise WireError(f"{count} {'elements' if level else 'tagged fields'}: Kafka reads fewer")
         self._left -= count
         if self._left < 0:
-            raise WireError(f"more than {self._elements_max} elements")
-
-    @property
-    def is_exceeded(self) -> bool:
-        """True if more elements were needed than allowed."""
-        return self._left < 0
+            self.exceeded = f"{self._elements_max} elements, request_elements_max={self._elements_max}"
+        elif level in (1, 2):
+            self._shares[level - 1] -= count
+            if self._shares[level - 1] < 0:
+                of = "elements in its outer arrays" if level == 1 else "structs in the arrays of those in outer arrays"
+                self.exceeded = f"{-(-self._elements_max // OUTER_SHARE)} {of}, a quarter of "
+                self.exceeded += f"request_elements_max={self._elements_max}"
+        if self.exceeded:
+            raise WireError(f"more than {self.exceeded}")
 
 
 class Request(NamedTuple):
@@ -225,10 +234,10 @@ def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
 
 
 def read_request_body(request: Request, request_class: type[M], elements_max: int, *, is_bounded: bool = False) -> M:
-    """Read the body of a request that has at most so many elements, a quarter of them in its outer arrays.
+    """Read the body of a request that has at most so many elements, with the shares of OUTER_SHARE.
 
-    `is_bounded` is as in ElementBudget. Raises TooManyElementsError for more, before they are made but for those of
-    outer arrays beyond their quarter, and WireError for malformed bytes.
+    `is_bounded` is as in ElementBudget. Raises TooManyElementsError for more, before they are made, and WireError for
+    malformed bytes.
     """
     frame, version, offset = request.frame, request.api_version, request.body_offset
     outer_max = -(-elements_max // OUTER_SHARE)
@@ -236,18 +245,13 @@ def read_request_body(request: Request, request_class: type[M], elements_max: in
     if len(frame) <= counted_from:  # an element takes at least one byte
         return request_class.read_from(frame, version, offset)[0]
     budget = ElementBudget(elements_max, is_bounded=is_bounded)
-    about = f"{request_class.__name__} of client {request.client_id!r} has more than"
     try:
-        body = request_class.read_from(frame, version, offset, budget.spend)[0]
+        return request_class.read_from(frame, version, offset, budget.spend)[0]
     except WireError as wrong:
-        if not budget.is_exceeded:
+        if not budget.exceeded:
             raise
-        raise TooManyElementsError(f"{about} {elements_max} elements, request_elements_max={elements_max}") from wrong
-    fields = (getattr(body, name) for name in field_names(request_class))
-    if sum(len(value) for value in fields if isinstance(value, list)) > outer_max:
-        limit = f"request_elements_max={elements_max}"
-        raise TooManyElementsError(f"{about} {outer_max} elements in its outer arrays, a quarter of {limit}")
-    return body
+        about = f"{request_class.__name__} of client {request.client_id!r}"
+        raise TooManyElementsError(f"{about} has more than {budget.exceeded}") from wrong
 
 
 def version_for(request: type[Message] | Message, offered: Mapping[int, tuple[int, int]]) -> int:

@@ -122,8 +122,8 @@ class Message(Struct):
         ) -> tuple[Self, int]:
             """Read the message that starts at `offset`; return it and the offset after it. Raises WireError.
 
-            `spend`, if given, is called with the length of every array, and with that of every tag section and True,
-            before elements are made, and may raise a WireError: see `ElementBudget`.
+            `spend`, if given, is called with the length of every array and tag section, and the level of some, before
+            elements are made, and may raise a WireError: see `ElementBudget.spend`.
             """
 
         def write(self, version: int) -> bytes:

@@ -264,7 +264,7 @@ def read_tags(d: bytes, o: int, t: int, s: Spend | None = None) -> tuple[Sequenc
     if t > 127:
         t, o = tag_count(d, o, t)
     if s:
-        s(t, True)
+        s(t, 0)
     found: list[tuple[int, bytes]] = []
     for _ in range(t):
         tag, size, o = tag_header(d, o)

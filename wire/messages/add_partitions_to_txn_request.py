@@ -174,7 +174,7 @@ def _read_v0(d, o, s, w):
     else:
         m.v3_and_below_topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AddPartitionsToTxnTopic()
                 n, = unpack_h(d, o)
@@ -221,7 +221,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "V3AndBelowTopics")
     m.v3_and_below_topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _AddPartitionsToTxnTopic()
             k4 = d[o]
@@ -276,7 +276,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 14, "Transactions")
     m.transactions = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AddPartitionsToTxnTransaction()
             k3 = d[o]
@@ -294,7 +294,7 @@ def _read_v4(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _AddPartitionsToTxnTopic()
                     k6 = d[o]

@@ -175,7 +175,7 @@ def _read_v0(d, o, s, w):
     else:
         m.results_by_topic_v3_and_below = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AddPartitionsToTxnTopicResult()
                 n, = unpack_h(d, o)
@@ -193,7 +193,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.results_by_partition = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6 in iterate_ih(d[o:o + 6 * n]):
                                 e4 = _AddPartitionsToTxnPartitionResult()
@@ -232,7 +232,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "ResultsByTopicV3AndBelow")
     m.results_by_topic_v3_and_below = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AddPartitionsToTxnTopicResult()
             k3 = d[o]
@@ -248,7 +248,7 @@ def _read_v3(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "ResultsByPartition")
             e2.results_by_partition = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
                         if t: break
@@ -300,7 +300,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "ResultsByTransaction")
     m.results_by_transaction = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AddPartitionsToTxnResult()
             k3 = d[o]
@@ -316,7 +316,7 @@ def _read_v4(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "TopicResults")
             e2.topic_results = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _AddPartitionsToTxnTopicResult()
                     k6 = d[o]

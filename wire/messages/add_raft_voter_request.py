@@ -143,7 +143,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Listeners")
     m.listeners = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _Listener()
             k3 = d[o]
@@ -196,7 +196,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Listeners")
     m.listeners = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _Listener()
             k3 = d[o]

@@ -170,7 +170,7 @@ def _read_v0(d, o, s, w):
     else:
         m.entries = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _EntryData()
                 n, = unpack_i(d, o)
@@ -182,7 +182,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.entity = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _EntityData()
                             n, = unpack_h(d, o)
@@ -208,7 +208,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.ops = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _OpData()
                             n, = unpack_h(d, o)
@@ -243,7 +243,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Entries")
     m.entries = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _EntryData()
             n = d[o]
@@ -254,7 +254,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Entity")
             e2.entity = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _EntityData()
                     k5 = d[o]
@@ -285,7 +285,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 11, "Ops")
             e2.ops = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e7 = _OpData()
                     k8 = d[o]

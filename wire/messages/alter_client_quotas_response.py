@@ -145,7 +145,7 @@ def _read_v0(d, o, s, w):
     else:
         m.entries = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _EntryData()
                 e2.error_code, n = unpack_hh(d, o)
@@ -163,7 +163,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.entity = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _EntityData()
                             n, = unpack_h(d, o)
@@ -200,7 +200,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Entries")
     m.entries = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _EntryData()
             e2.error_code, n = unpack_hB(d, o)
@@ -220,7 +220,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Entity")
             e2.entity = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _EntityData()
                     k5 = d[o]

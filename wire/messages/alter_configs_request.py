@@ -149,7 +149,7 @@ def _read_v0(d, o, s, w):
     else:
         m.resources = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AlterConfigsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -167,7 +167,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.configs = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _AlterableConfig()
                             n, = unpack_h(d, o)
@@ -206,7 +206,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Resources")
     m.resources = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AlterConfigsResource()
             e2.resource_type, k3 = unpack_bB(d, o)
@@ -223,7 +223,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Configs")
             e2.configs = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _AlterableConfig()
                     k6 = d[o]

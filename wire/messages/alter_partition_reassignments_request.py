@@ -145,7 +145,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ReassignableTopic()
             k3 = d[o]
@@ -161,7 +161,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _ReassignablePartition()
                     e5.partition_index, n = unpack_iB(d, o)
@@ -217,7 +217,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ReassignableTopic()
             k3 = d[o]
@@ -233,7 +233,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _ReassignablePartition()
                     e5.partition_index, n = unpack_iB(d, o)

@@ -152,7 +152,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ReassignableTopicResponse()
             k3 = d[o]
@@ -168,7 +168,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _ReassignablePartitionResponse()
                     e5.partition_index, e5.error_code, n = unpack_ihB(d, o)
@@ -226,7 +226,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ReassignableTopicResponse()
             k3 = d[o]
@@ -242,7 +242,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _ReassignablePartitionResponse()
                     e5.partition_index, e5.error_code, n = unpack_ihB(d, o)

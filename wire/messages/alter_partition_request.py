@@ -181,7 +181,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -192,7 +192,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 15, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c4 = n
                 while len(l3) < c4:
                     if s is None:
@@ -251,7 +251,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -262,7 +262,7 @@ def _read_v3(d, o, s, w):
                 n, o = compact_count(d, o, n, 15, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c4 = n
                 while len(l3) < c4:
                     if s is None:

@@ -140,7 +140,7 @@ def _read_v1(d, o, s, w):
     else:
         m.dirs = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AlterReplicaLogDir()
                 n, = unpack_h(d, o)
@@ -158,7 +158,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.topics = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _AlterReplicaLogDirTopic()
                             n, = unpack_h(d, o)
@@ -199,7 +199,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Dirs")
     m.dirs = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AlterReplicaLogDir()
             k3 = d[o]
@@ -215,7 +215,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _AlterReplicaLogDirTopic()
                     k6 = d[o]

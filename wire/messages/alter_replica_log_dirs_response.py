@@ -147,7 +147,7 @@ def _read_v1(d, o, s, w):
     else:
         m.results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AlterReplicaLogDirTopicResult()
                 n, = unpack_h(d, o)
@@ -165,7 +165,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6 in iterate_ih(d[o:o + 6 * n]):
                                 e4 = _AlterReplicaLogDirPartitionResult()
@@ -202,7 +202,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AlterReplicaLogDirTopicResult()
             k3 = d[o]
@@ -218,7 +218,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
                         if t: break

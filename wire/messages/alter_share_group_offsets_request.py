@@ -140,7 +140,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _AlterShareGroupOffsetsRequestTopic()
             k4 = d[o]
@@ -156,7 +156,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 13, "Partitions")
             e3.partitions = l5 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v7, v8, t in iterate_iqB(d[o:o + 13 * n]):
                         if t: break

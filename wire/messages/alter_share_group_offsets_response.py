@@ -154,7 +154,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 19, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AlterShareGroupOffsetsResponseTopic()
             k3 = d[o]
@@ -172,7 +172,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _AlterShareGroupOffsetsResponsePartition()
                     e5.partition_index, e5.error_code, n = unpack_ihB(d, o)

@@ -146,7 +146,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Deletions")
     m.deletions = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ScramCredentialDeletion()
             k3 = d[o]
@@ -171,7 +171,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 9, "Upsertions")
     m.upsertions = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _ScramCredentialUpsertion()
             k6 = d[o]

@@ -205,7 +205,7 @@ def _read_v0(d, o, s, w):
     else:
         m.api_keys = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             if n > 4:
                 for v3, v4, v5 in iterate_hhh(d[o:o + 6 * n]):
                     e2 = _ApiVersion()
@@ -246,7 +246,7 @@ def _read_v1(d, o, s, w):
     else:
         m.api_keys = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             if n > 4:
                 for v3, v4, v5 in iterate_hhh(d[o:o + 6 * n]):
                     e2 = _ApiVersion()
@@ -284,7 +284,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "ApiKeys")
     m.api_keys = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         if n > 4:
             for v3, v4, v5, t in iterate_hhhB(d[o:o + 7 * n]):
                 if t: break
@@ -317,7 +317,7 @@ def _read_v3(d, o, s, w):
         u7 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t8 = d[o]
             n = d[o + 1]
@@ -334,7 +334,7 @@ def _read_v3(d, o, s, w):
                     n, o = compact_count(d, o, n, 6, "SupportedFeatures")
                 m.supported_features = l10 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 1)
                     for _ in range(n):
                         e11 = _SupportedFeatureKey()
                         k12 = d[o]
@@ -367,7 +367,7 @@ def _read_v3(d, o, s, w):
                     n, o = compact_count(d, o, n, 6, "FinalizedFeatures")
                 m.finalized_features = l13 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 1)
                     for _ in range(n):
                         e14 = _FinalizedFeatureKey()
                         k15 = d[o]

@@ -158,7 +158,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Directories")
     m.directories = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DirectoryData()
             e2.id, n = unpack_UB(d, o)
@@ -169,7 +169,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Topics")
             e2.topics = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c4 = n
                 while len(l3) < c4:
                     if s is None:

@@ -195,7 +195,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicData()
                 n, = unpack_h(d, o)
@@ -213,7 +213,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7 in iterate_iii(d[o:o + 12 * n]):
                                 e4 = _PartitionData()
@@ -261,7 +261,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -277,7 +277,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 29, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, t in iterate_iUiiB(d[o:o + 29 * n]):
                         if t: break
@@ -315,7 +315,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
     m.leader_endpoints = l11 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e12 = _LeaderEndpoint()
             k13 = d[o]

@@ -185,7 +185,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicData()
                 n, = unpack_h(d, o)
@@ -203,7 +203,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7, v8 in iterate_ihii(d[o:o + 14 * n]):
                                 e4 = _PartitionData()
@@ -242,7 +242,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -258,7 +258,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 15, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, t in iterate_ihiiB(d[o:o + 15 * n]):
                         if t: break
@@ -296,7 +296,7 @@ def _read_v1(d, o, s, w):
         u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t12 = d[o]
             n = d[o + 1]
@@ -313,7 +313,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l14 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 1)
                     for _ in range(n):
                         e15 = _NodeEndpoint()
                         e15.node_id, k16 = unpack_iB(d, o)

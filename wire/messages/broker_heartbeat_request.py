@@ -112,7 +112,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -147,7 +147,7 @@ def _read_v1(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -159,14 +159,14 @@ def _read_v1(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.offline_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.offline_log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "OfflineLogDirs")
-                    if s: s(n)
+                    if s: s(n, 1)
                     m.offline_log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p3:
@@ -196,7 +196,7 @@ def _read_v2(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -208,14 +208,14 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.offline_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.offline_log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "OfflineLogDirs")
-                    if s: s(n)
+                    if s: s(n, 1)
                     m.offline_log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p3:
@@ -224,7 +224,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.cordoned_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -234,7 +234,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.cordoned_log_dirs = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p3:

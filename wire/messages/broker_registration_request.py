@@ -190,7 +190,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _Listener()
             k4 = d[o]
@@ -220,7 +220,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l6 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e7 = _Feature()
             k8 = d[o]
@@ -278,7 +278,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _Listener()
             k4 = d[o]
@@ -308,7 +308,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l6 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e7 = _Feature()
             k8 = d[o]
@@ -365,7 +365,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _Listener()
             k4 = d[o]
@@ -395,7 +395,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l6 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e7 = _Feature()
             k8 = d[o]
@@ -423,14 +423,14 @@ def _read_v2(d, o, s, w):
     m.is_migrating_zk_broker, n = unpack_oB(d, o)
     o += 2
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.log_dirs = [*unpack_short_U[n](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.log_dirs = []
     else:
         n, o = compact_count(d, o, n, 16, "LogDirs")
-        if s: s(n)
+        if s: s(n, 1)
         m.log_dirs = [*unpack_all_U[n](d, o)]
         o += 16 * n
     t = d[o]
@@ -464,7 +464,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _Listener()
             k4 = d[o]
@@ -494,7 +494,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l6 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e7 = _Feature()
             k8 = d[o]
@@ -522,14 +522,14 @@ def _read_v3(d, o, s, w):
     m.is_migrating_zk_broker, n = unpack_oB(d, o)
     o += 2
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.log_dirs = [*unpack_short_U[n](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.log_dirs = []
     else:
         n, o = compact_count(d, o, n, 16, "LogDirs")
-        if s: s(n)
+        if s: s(n, 1)
         m.log_dirs = [*unpack_all_U[n](d, o)]
         o += 16 * n
     m.previous_broker_epoch, t = unpack_qB(d, o)

@@ -226,7 +226,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -264,7 +264,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 16, "Members")
             e2.members = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e7 = _Member()
                     e7.member_type = -1
@@ -448,7 +448,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -486,7 +486,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 17, "Members")
             e2.members = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e7 = _Member()
                     k8 = d[o]

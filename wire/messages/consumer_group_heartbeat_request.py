@@ -177,7 +177,7 @@ def _read_v0(d, o, s, w):
         m.subscribed_topic_names = None
     else:
         m.subscribed_topic_names = l3 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             k5 = d[o]
             if 0 < k5 < 128:
@@ -204,7 +204,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topic_partitions = l6 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             c7 = n
             while len(l6) < c7:
                 if s is None:
@@ -286,7 +286,7 @@ def _read_v1(d, o, s, w):
         m.subscribed_topic_names = None
     else:
         m.subscribed_topic_names = l3 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             k5 = d[o]
             if 0 < k5 < 128:
@@ -321,7 +321,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topic_partitions = l6 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             c7 = n
             while len(l6) < c7:
                 if s is None:

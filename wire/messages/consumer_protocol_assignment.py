@@ -110,7 +110,7 @@ def _read_v0(d, o, s, w):
     else:
         m.assigned_partitions = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicPartition()
                 n, = unpack_h(d, o)

@@ -120,7 +120,7 @@ def _read_v0(d, o, s, w):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -155,7 +155,7 @@ def _read_v1(d, o, s, w):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -179,7 +179,7 @@ def _read_v1(d, o, s, w):
     else:
         m.owned_partitions = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _TopicPartition()
                 n, = unpack_h(d, o)
@@ -219,7 +219,7 @@ def _read_v2(d, o, s, w):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -243,7 +243,7 @@ def _read_v2(d, o, s, w):
     else:
         m.owned_partitions = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _TopicPartition()
                 n, = unpack_h(d, o)
@@ -284,7 +284,7 @@ def _read_v3(d, o, s, w):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -308,7 +308,7 @@ def _read_v3(d, o, s, w):
     else:
         m.owned_partitions = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _TopicPartition()
                 n, = unpack_h(d, o)

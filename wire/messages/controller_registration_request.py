@@ -155,7 +155,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _Listener()
             k3 = d[o]
@@ -185,7 +185,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l5 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e6 = _Feature()
             k7 = d[o]

@@ -137,7 +137,7 @@ def _read_v1(d, o, s, w):
     else:
         m.creations = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AclCreation()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -180,7 +180,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 8, "Creations")
     m.creations = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AclCreation()
             e2.resource_type, k3 = unpack_bB(d, o)

@@ -119,7 +119,7 @@ def _read_v1(d, o, s, w):
     else:
         m.results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AclCreationResult()
                 e2.error_code, n = unpack_hh(d, o)
@@ -148,7 +148,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AclCreationResult()
             e2.error_code, n = unpack_hB(d, o)

@@ -128,7 +128,7 @@ def _read_v1(d, o, s, w):
     else:
         m.renewers = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _CreatableRenewers()
                 n, = unpack_h(d, o)
@@ -167,7 +167,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Renewers")
     m.renewers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _CreatableRenewers()
             k3 = d[o]
@@ -226,7 +226,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Renewers")
     m.renewers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _CreatableRenewers()
             k3 = d[o]

@@ -157,7 +157,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _CreatePartitionsTopic()
                 n, = unpack_h(d, o)
@@ -175,7 +175,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.assignments = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _CreatePartitionsAssignment()
                             n, = unpack_i(d, o)
@@ -212,7 +212,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _CreatePartitionsTopic()
             k3 = d[o]
@@ -233,7 +233,7 @@ def _read_v2(d, o, s, w):
             else:
                 e2.assignments = l4 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     c5 = n
                     while len(l4) < c5:
                         if s is None:

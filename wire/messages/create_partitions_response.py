@@ -125,7 +125,7 @@ def _read_v0(d, o, s, w):
     else:
         m.results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _CreatePartitionsTopicResult()
                 n, = unpack_h(d, o)
@@ -160,7 +160,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _CreatePartitionsTopicResult()
             k3 = d[o]

@@ -188,7 +188,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _CreatableTopic()
                 n, = unpack_h(d, o)
@@ -206,7 +206,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.assignments = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _CreatableReplicaAssignment()
                             e4.partition_index, n = unpack_ii(d, o)
@@ -230,7 +230,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.configs = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _CreatableTopicConfig()
                             n, = unpack_h(d, o)
@@ -269,7 +269,7 @@ def _read_v5(d, o, s, w):
         n, o = compact_count(d, o, n, 10, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _CreatableTopic()
             k3 = d[o]
@@ -287,7 +287,7 @@ def _read_v5(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "Assignments")
             e2.assignments = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c5 = n
                 while len(l4) < c5:
                     if s is None:
@@ -323,7 +323,7 @@ def _read_v5(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Configs")
             e2.configs = l7 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e8 = _CreatableTopicConfig()
                     k9 = d[o]

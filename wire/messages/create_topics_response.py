@@ -180,7 +180,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _CreatableTopicResult()
                 e2.topic_id = ZERO_UUID
@@ -220,7 +220,7 @@ def _read_v5(d, o, s, w):
         n, o = compact_count(d, o, n, 12, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _CreatableTopicResult()
             e2.topic_id = ZERO_UUID
@@ -251,7 +251,7 @@ def _read_v5(d, o, s, w):
             else:
                 e2.configs = l4 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e5 = _CreatableTopicConfigs()
                         k6 = d[o]
@@ -282,7 +282,7 @@ def _read_v5(d, o, s, w):
                 u7 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
-                if s: s(t, True)
+                if s: s(t, 0)
                 for _ in range(t):
                     t8 = d[o]
                     n = d[o + 1]
@@ -324,7 +324,7 @@ def _read_v7(d, o, s, w):
         n, o = compact_count(d, o, n, 28, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _CreatableTopicResult()
             k3 = d[o]
@@ -354,7 +354,7 @@ def _read_v7(d, o, s, w):
             else:
                 e2.configs = l4 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e5 = _CreatableTopicConfigs()
                         k6 = d[o]
@@ -385,7 +385,7 @@ def _read_v7(d, o, s, w):
                 u7 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
-                if s: s(t, True)
+                if s: s(t, 0)
                 for _ in range(t):
                     t8 = d[o]
                     n = d[o + 1]

@@ -134,7 +134,7 @@ def _read_v1(d, o, s, w):
     else:
         m.filters = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DeleteAclsFilter()
                 e2.resource_type_filter, n = unpack_bh(d, o)
@@ -177,7 +177,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 8, "Filters")
     m.filters = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeleteAclsFilter()
             e2.resource_type_filter, n = unpack_bB(d, o)

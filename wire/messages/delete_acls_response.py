@@ -171,7 +171,7 @@ def _read_v1(d, o, s, w):
     else:
         m.filter_results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DeleteAclsFilterResult()
                 e2.error_code, n = unpack_hh(d, o)
@@ -189,7 +189,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.matching_acls = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DeleteAclsMatchingAcl()
                             e4.error_code, n = unpack_hh(d, o)
@@ -240,7 +240,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "FilterResults")
     m.filter_results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeleteAclsFilterResult()
             e2.error_code, n = unpack_hB(d, o)
@@ -260,7 +260,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 11, "MatchingAcls")
             e2.matching_acls = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _DeleteAclsMatchingAcl()
                     e4.error_code, n = unpack_hB(d, o)

@@ -93,7 +93,7 @@ def _read_v0(d, o, s, w):
         raise null_field("GroupsNames")
     else:
         m.groups_names = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -119,7 +119,7 @@ def _read_v2(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "GroupsNames")
     m.groups_names = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:

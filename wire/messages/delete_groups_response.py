@@ -124,7 +124,7 @@ def _read_v0(d, o, s, w):
     else:
         m.results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DeletableGroupResult()
                 e2.error_message = None
@@ -156,7 +156,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeletableGroupResult()
             e2.error_message = None
@@ -197,7 +197,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeletableGroupResult()
             k3 = d[o]

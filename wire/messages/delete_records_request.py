@@ -148,7 +148,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DeleteRecordsTopic()
                 n, = unpack_h(d, o)
@@ -166,7 +166,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6 in iterate_iq(d[o:o + 12 * n]):
                                 e4 = _DeleteRecordsPartition()
@@ -205,7 +205,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeleteRecordsTopic()
             k3 = d[o]
@@ -221,7 +221,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 13, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, t in iterate_iqB(d[o:o + 13 * n]):
                         if t: break

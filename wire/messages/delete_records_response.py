@@ -149,7 +149,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DeleteRecordsTopicResult()
                 n, = unpack_h(d, o)
@@ -167,7 +167,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7 in iterate_iqh(d[o:o + 14 * n]):
                                 e4 = _DeleteRecordsPartitionResult()
@@ -205,7 +205,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeleteRecordsTopicResult()
             k3 = d[o]
@@ -221,7 +221,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 15, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, t in iterate_iqhB(d[o:o + 15 * n]):
                         if t: break

@@ -110,7 +110,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 2, "Topics")
     m.topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _DeleteShareGroupOffsetsRequestTopic()
             k4 = d[o]

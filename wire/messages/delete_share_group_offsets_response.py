@@ -133,7 +133,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 21, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeleteShareGroupOffsetsResponseTopic()
             k3 = d[o]

@@ -143,7 +143,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c3 = n
         while len(l2) < c3:
             if s is None:
@@ -158,7 +158,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 5, "Partitions")
             e4.partitions = l5 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v7, t in iterate_iB(d[o:o + 5 * n]):
                         if t: break

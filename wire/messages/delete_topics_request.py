@@ -128,7 +128,7 @@ def _read_v1(d, o, s, w):
         raise null_field("TopicNames")
     else:
         m.topic_names = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -157,7 +157,7 @@ def _read_v4(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "TopicNames")
     m.topic_names = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:
@@ -189,7 +189,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeleteTopicState()
             n = d[o]

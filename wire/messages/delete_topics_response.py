@@ -131,7 +131,7 @@ def _read_v1(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DeletableTopicResult()
                 e2.topic_id = ZERO_UUID
@@ -164,7 +164,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeletableTopicResult()
             e2.topic_id = ZERO_UUID
@@ -206,7 +206,7 @@ def _read_v5(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeletableTopicResult()
             e2.topic_id = ZERO_UUID
@@ -256,7 +256,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 21, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DeletableTopicResult()
             n = d[o]

@@ -172,7 +172,7 @@ def _read_v1(d, o, s, w):
     else:
         m.resources = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribeAclsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -190,7 +190,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.acls = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _AclDescription()
                             n, = unpack_h(d, o)
@@ -238,7 +238,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Resources")
     m.resources = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeAclsResource()
             e2.resource_type, k3 = unpack_bB(d, o)
@@ -257,7 +257,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 5, "Acls")
             e2.acls = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _AclDescription()
                     k6 = d[o]

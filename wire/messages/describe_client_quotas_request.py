@@ -131,7 +131,7 @@ def _read_v0(d, o, s, w):
     else:
         m.components = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ComponentData()
                 n, = unpack_h(d, o)
@@ -168,7 +168,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Components")
     m.components = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ComponentData()
             k3 = d[o]

@@ -177,7 +177,7 @@ def _read_v0(d, o, s, w):
     else:
         m.entries = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _EntryData()
                 n, = unpack_i(d, o)
@@ -189,7 +189,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.entity = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _EntityData()
                             n, = unpack_h(d, o)
@@ -215,7 +215,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.values = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _ValueData()
                             n, = unpack_h(d, o)
@@ -260,7 +260,7 @@ def _read_v1(d, o, s, w):
     else:
         m.entries = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _EntryData()
                 n = d[o]
@@ -271,7 +271,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 3, "Entity")
                 e2.entity = l3 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e4 = _EntityData()
                         k5 = d[o]
@@ -302,7 +302,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 10, "Values")
                 e2.values = l6 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e7 = _ValueData()
                         k8 = d[o]

@@ -158,7 +158,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _DescribeClusterBroker()
             e3.is_fenced = False
@@ -226,7 +226,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _DescribeClusterBroker()
             e3.is_fenced = False
@@ -294,7 +294,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 12, "Brokers")
     m.brokers = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _DescribeClusterBroker()
             e3.broker_id, k4 = unpack_iB(d, o)

@@ -135,7 +135,7 @@ def _read_v1(d, o, s, w):
     else:
         m.resources = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribeConfigsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -184,7 +184,7 @@ def _read_v3(d, o, s, w):
     else:
         m.resources = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribeConfigsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -232,7 +232,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Resources")
     m.resources = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeConfigsResource()
             e2.resource_type, k3 = unpack_bB(d, o)

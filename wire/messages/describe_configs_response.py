@@ -195,7 +195,7 @@ def _read_v1(d, o, s, w):
     else:
         m.results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribeConfigsResult()
                 e2.error_code, n = unpack_hh(d, o)
@@ -219,7 +219,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.configs = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DescribeConfigsResourceResult()
                             e4.config_type = 0
@@ -287,7 +287,7 @@ def _read_v3(d, o, s, w):
     else:
         m.results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribeConfigsResult()
                 e2.error_code, n = unpack_hh(d, o)
@@ -311,7 +311,7 @@ def _read_v3(d, o, s, w):
                 else:
                     e2.configs = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DescribeConfigsResourceResult()
                             n, = unpack_h(d, o)
@@ -382,7 +382,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeConfigsResult()
             e2.error_code, n = unpack_hB(d, o)
@@ -408,7 +408,7 @@ def _read_v4(d, o, s, w):
                 n, o = compact_count(d, o, n, 9, "Configs")
             e2.configs = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _DescribeConfigsResourceResult()
                     k6 = d[o]

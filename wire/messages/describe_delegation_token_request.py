@@ -114,7 +114,7 @@ def _read_v1(d, o, s, w):
     else:
         m.owners = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribeDelegationTokenOwner()
                 n, = unpack_h(d, o)
@@ -152,7 +152,7 @@ def _read_v2(d, o, s, w):
     else:
         m.owners = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribeDelegationTokenOwner()
                 k3 = d[o]

@@ -168,7 +168,7 @@ def _read_v1(d, o, s, w):
     else:
         m.tokens = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribedDelegationToken()
                 e2.token_requester_principal_type = ""
@@ -206,7 +206,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.renewers = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DescribedDelegationTokenRenewer()
                             n, = unpack_h(d, o)
@@ -245,7 +245,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 30, "Tokens")
     m.tokens = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedDelegationToken()
             e2.token_requester_principal_type = ""
@@ -284,7 +284,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Renewers")
             e2.renewers = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e7 = _DescribedDelegationTokenRenewer()
                     k8 = d[o]
@@ -334,7 +334,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 32, "Tokens")
     m.tokens = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedDelegationToken()
             k3 = d[o]
@@ -381,7 +381,7 @@ def _read_v3(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Renewers")
             e2.renewers = l8 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e9 = _DescribedDelegationTokenRenewer()
                     k10 = d[o]

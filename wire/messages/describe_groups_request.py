@@ -101,7 +101,7 @@ def _read_v0(d, o, s, w):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -128,7 +128,7 @@ def _read_v3(d, o, s, w):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -156,7 +156,7 @@ def _read_v5(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "Groups")
     m.groups = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:

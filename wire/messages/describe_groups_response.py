@@ -168,7 +168,7 @@ def _read_v0(d, o, s, w):
     else:
         m.groups = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribedGroup()
                 e2.error_message = None
@@ -206,7 +206,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.members = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DescribedGroupMember()
                             e4.group_instance_id = None
@@ -263,7 +263,7 @@ def _read_v1(d, o, s, w):
     else:
         m.groups = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribedGroup()
                 e2.error_message = None
@@ -301,7 +301,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.members = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DescribedGroupMember()
                             e4.group_instance_id = None
@@ -358,7 +358,7 @@ def _read_v3(d, o, s, w):
     else:
         m.groups = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribedGroup()
                 e2.error_message = None
@@ -395,7 +395,7 @@ def _read_v3(d, o, s, w):
                 else:
                     e2.members = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DescribedGroupMember()
                             e4.group_instance_id = None
@@ -454,7 +454,7 @@ def _read_v4(d, o, s, w):
     else:
         m.groups = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribedGroup()
                 e2.error_message = None
@@ -491,7 +491,7 @@ def _read_v4(d, o, s, w):
                 else:
                     e2.members = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DescribedGroupMember()
                             n, = unpack_h(d, o)
@@ -554,7 +554,7 @@ def _read_v5(d, o, s, w):
         n, o = compact_count(d, o, n, 12, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_message = None
@@ -587,7 +587,7 @@ def _read_v5(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "Members")
             e2.members = l7 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e8 = _DescribedGroupMember()
                     k9 = d[o]
@@ -666,7 +666,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 13, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -706,7 +706,7 @@ def _read_v6(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "Members")
             e2.members = l7 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e8 = _DescribedGroupMember()
                     k9 = d[o]

@@ -121,7 +121,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribableLogDirTopic()
                 n, = unpack_h(d, o)
@@ -163,7 +163,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribableLogDirTopic()
                 k3 = d[o]

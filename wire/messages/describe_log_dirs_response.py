@@ -192,7 +192,7 @@ def _read_v1(d, o, s, w):
     else:
         m.results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _DescribeLogDirsResult()
                 e2.total_bytes = -1
@@ -213,7 +213,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.topics = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _DescribeLogDirsTopic()
                             n, = unpack_h(d, o)
@@ -273,7 +273,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.total_bytes = -1
@@ -293,7 +293,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _DescribeLogDirsTopic()
                     k6 = d[o]
@@ -369,7 +369,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.total_bytes = -1
@@ -389,7 +389,7 @@ def _read_v3(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _DescribeLogDirsTopic()
                     k6 = d[o]
@@ -465,7 +465,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 21, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.is_cordoned = False
@@ -483,7 +483,7 @@ def _read_v4(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _DescribeLogDirsTopic()
                     k6 = d[o]
@@ -559,7 +559,7 @@ def _read_v5(d, o, s, w):
         n, o = compact_count(d, o, n, 22, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.error_code, k3 = unpack_hB(d, o)
@@ -576,7 +576,7 @@ def _read_v5(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _DescribeLogDirsTopic()
                     k6 = d[o]

@@ -169,7 +169,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicResponse()
             k3 = d[o]
@@ -185,7 +185,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 9, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionResponse()
                     e5.partition_index, e5.error_code, n = unpack_ihB(d, o)

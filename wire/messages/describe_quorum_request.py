@@ -130,7 +130,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -146,7 +146,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 5, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, t in iterate_iB(d[o:o + 5 * n]):
                         if t: break

@@ -249,7 +249,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -265,7 +265,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 25, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c5 = n
                 while len(l4) < c5:
                     if s is None:
@@ -383,7 +383,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -399,7 +399,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 25, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c5 = n
                 while len(l4) < c5:
                     if s is None:
@@ -520,7 +520,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -536,7 +536,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 26, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionData()
                     e5.partition_index, e5.error_code, n = unpack_ihB(d, o)
@@ -634,7 +634,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Nodes")
     m.nodes = l22 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e23 = _Node()
             e23.node_id, n = unpack_iB(d, o)
@@ -645,7 +645,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 5, "Listeners")
             e23.listeners = l24 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e25 = _Listener()
                     k26 = d[o]

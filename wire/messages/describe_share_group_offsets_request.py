@@ -132,7 +132,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsRequestGroup()
             k3 = d[o]
@@ -151,7 +151,7 @@ def _read_v0(d, o, s, w):
             else:
                 e2.topics = l4 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e5 = _DescribeShareGroupOffsetsRequestTopic()
                         k6 = d[o]

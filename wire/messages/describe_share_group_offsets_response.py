@@ -180,7 +180,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsResponseGroup()
             k3 = d[o]
@@ -196,7 +196,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 19, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _DescribeShareGroupOffsetsResponseTopic()
                     k6 = d[o]
@@ -280,7 +280,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsResponseGroup()
             k3 = d[o]
@@ -296,7 +296,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 19, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _DescribeShareGroupOffsetsResponseTopic()
                     k6 = d[o]

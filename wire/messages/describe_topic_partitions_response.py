@@ -197,7 +197,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeTopicPartitionsResponseTopic()
             e2.error_code, n = unpack_hB(d, o)
@@ -217,7 +217,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 20, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _DescribeTopicPartitionsResponsePartition()
                     e4.error_code, e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_hiiiB(d, o)

@@ -84,7 +84,7 @@ def _read_v0(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "TransactionalIds")
     m.transactional_ids = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:

@@ -156,7 +156,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 28, "TransactionStates")
     m.transaction_states = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TransactionState()
             e2.error_code, k3 = unpack_hB(d, o)
@@ -180,7 +180,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l5 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e6 = _TopicData()
                     k7 = d[o]

@@ -159,7 +159,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribeUserScramCredentialsResult()
             k3 = d[o]
@@ -186,7 +186,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "CredentialInfos")
             e2.credential_infos = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, t in iterate_biB(d[o:o + 6 * n]):
                         if t: break

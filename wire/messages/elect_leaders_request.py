@@ -134,7 +134,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topic_partitions = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicPartitions()
                 n, = unpack_h(d, o)
@@ -176,7 +176,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topic_partitions = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicPartitions()
                 n, = unpack_h(d, o)
@@ -220,7 +220,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topic_partitions = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicPartitions()
                 k3 = d[o]

@@ -152,7 +152,7 @@ def _read_v0(d, o, s, w):
     else:
         m.replica_election_results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ReplicaElectionResult()
                 n, = unpack_h(d, o)
@@ -170,7 +170,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partition_result = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionResult()
                             e4.partition_id, e4.error_code, n = unpack_ihh(d, o)
@@ -202,7 +202,7 @@ def _read_v1(d, o, s, w):
     else:
         m.replica_election_results = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ReplicaElectionResult()
                 n, = unpack_h(d, o)
@@ -220,7 +220,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.partition_result = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionResult()
                             e4.partition_id, e4.error_code, n = unpack_ihh(d, o)
@@ -251,7 +251,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "ReplicaElectionResults")
     m.replica_election_results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ReplicaElectionResult()
             k3 = d[o]
@@ -267,7 +267,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 8, "PartitionResult")
             e2.partition_result = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionResult()
                     e5.partition_id, e5.error_code, n = unpack_ihB(d, o)

@@ -216,7 +216,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicData()
                 n, = unpack_h(d, o)
@@ -234,7 +234,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.preferred_candidates = []
@@ -278,7 +278,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -294,7 +294,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 14, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c5 = n
                 while len(l4) < c5:
                     if s is None:
@@ -354,7 +354,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
     m.leader_endpoints = l12 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e13 = _LeaderEndpoint()
             k14 = d[o]

@@ -272,7 +272,7 @@ def _read_v4(d, o, s, w):
     else:
         m.topics = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -291,7 +291,7 @@ def _read_v4(d, o, s, w):
                 else:
                     e3.partitions = l4 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v6, v7, v8 in iterate_iqi(d[o:o + 16 * n]):
                                 e5 = _FetchPartition()
@@ -349,7 +349,7 @@ def _read_v5(d, o, s, w):
     else:
         m.topics = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -368,7 +368,7 @@ def _read_v5(d, o, s, w):
                 else:
                     e3.partitions = l4 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v6, v7, v8, v9 in iterate_iqqi(d[o:o + 24 * n]):
                                 e5 = _FetchPartition()
@@ -422,7 +422,7 @@ def _read_v7(d, o, s, w):
     else:
         m.topics = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -441,7 +441,7 @@ def _read_v7(d, o, s, w):
                 else:
                     e3.partitions = l4 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v6, v7, v8, v9 in iterate_iqqi(d[o:o + 24 * n]):
                                 e5 = _FetchPartition()
@@ -479,7 +479,7 @@ def _read_v7(d, o, s, w):
     else:
         m.forgotten_topics_data = l11 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e12 = _ForgottenTopic()
                 e12.topic_id = ZERO_UUID
@@ -526,7 +526,7 @@ def _read_v9(d, o, s, w):
     else:
         m.topics = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -545,7 +545,7 @@ def _read_v9(d, o, s, w):
                 else:
                     e3.partitions = l4 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v6, v7, v8, v9, v10 in iterate_iiqqi(d[o:o + 28 * n]):
                                 e5 = _FetchPartition()
@@ -582,7 +582,7 @@ def _read_v9(d, o, s, w):
     else:
         m.forgotten_topics_data = l12 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e13 = _ForgottenTopic()
                 e13.topic_id = ZERO_UUID
@@ -628,7 +628,7 @@ def _read_v11(d, o, s, w):
     else:
         m.topics = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -647,7 +647,7 @@ def _read_v11(d, o, s, w):
                 else:
                     e3.partitions = l4 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v6, v7, v8, v9, v10 in iterate_iiqqi(d[o:o + 28 * n]):
                                 e5 = _FetchPartition()
@@ -684,7 +684,7 @@ def _read_v11(d, o, s, w):
     else:
         m.forgotten_topics_data = l12 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e13 = _ForgottenTopic()
                 e13.topic_id = ZERO_UUID
@@ -734,7 +734,7 @@ def _read_v12(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _FetchTopic()
             e3.topic_id = ZERO_UUID
@@ -751,7 +751,7 @@ def _read_v12(d, o, s, w):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e3.partitions = l5 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:o + 33 * n]):
                         if t: break
@@ -780,7 +780,7 @@ def _read_v12(d, o, s, w):
                             u14 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t, True)
+                            if s: s(t, 0)
                             for _ in range(t):
                                 t15 = d[o]
                                 n = d[o + 1]
@@ -813,7 +813,7 @@ def _read_v12(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "ForgottenTopicsData")
     m.forgotten_topics_data = l17 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e18 = _ForgottenTopic()
             e18.topic_id = ZERO_UUID
@@ -855,7 +855,7 @@ def _read_v12(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]
@@ -902,7 +902,7 @@ def _read_v13(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c3 = n
         while len(l2) < c3:
             if s is None:
@@ -918,7 +918,7 @@ def _read_v13(d, o, s, w):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e4.partitions = l5 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:o + 33 * n]):
                         if t: break
@@ -947,7 +947,7 @@ def _read_v13(d, o, s, w):
                             u14 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t, True)
+                            if s: s(t, 0)
                             for _ in range(t):
                                 t15 = d[o]
                                 n = d[o + 1]
@@ -981,7 +981,7 @@ def _read_v13(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l17 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c18 = n
         while len(l17) < c18:
             if s is None:
@@ -1023,7 +1023,7 @@ def _read_v13(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]
@@ -1067,7 +1067,7 @@ def _read_v15(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c2 = n
         while len(l1) < c2:
             if s is None:
@@ -1083,7 +1083,7 @@ def _read_v15(d, o, s, w):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e3.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:o + 33 * n]):
                         if t: break
@@ -1112,7 +1112,7 @@ def _read_v15(d, o, s, w):
                             u13 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t, True)
+                            if s: s(t, 0)
                             for _ in range(t):
                                 t14 = d[o]
                                 n = d[o + 1]
@@ -1146,7 +1146,7 @@ def _read_v15(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c17 = n
         while len(l16) < c17:
             if s is None:
@@ -1192,7 +1192,7 @@ def _read_v15(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]
@@ -1244,7 +1244,7 @@ def _read_v17(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c2 = n
         while len(l1) < c2:
             if s is None:
@@ -1260,7 +1260,7 @@ def _read_v17(d, o, s, w):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e3.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:o + 33 * n]):
                         if t: break
@@ -1289,7 +1289,7 @@ def _read_v17(d, o, s, w):
                             u13 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t, True)
+                            if s: s(t, 0)
                             for _ in range(t):
                                 t14 = d[o]
                                 n = d[o + 1]
@@ -1326,7 +1326,7 @@ def _read_v17(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c17 = n
         while len(l16) < c17:
             if s is None:
@@ -1372,7 +1372,7 @@ def _read_v17(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]
@@ -1424,7 +1424,7 @@ def _read_v18(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c2 = n
         while len(l1) < c2:
             if s is None:
@@ -1440,7 +1440,7 @@ def _read_v18(d, o, s, w):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e3.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:o + 33 * n]):
                         if t: break
@@ -1469,7 +1469,7 @@ def _read_v18(d, o, s, w):
                             u13 = None
                             if t > 127:
                                 t, o = tag_count(d, o, t)
-                            if s: s(t, True)
+                            if s: s(t, 0)
                             for _ in range(t):
                                 t14 = d[o]
                                 n = d[o + 1]
@@ -1509,7 +1509,7 @@ def _read_v18(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c17 = n
         while len(l16) < c17:
             if s is None:
@@ -1555,7 +1555,7 @@ def _read_v18(d, o, s, w):
         u21 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t22 = d[o]
             n = d[o + 1]

@@ -323,7 +323,7 @@ def _read_v4(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _FetchableTopicResponse()
                 e2.topic_id = ZERO_UUID
@@ -342,7 +342,7 @@ def _read_v4(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.log_start_offset = -1
@@ -417,7 +417,7 @@ def _read_v5(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _FetchableTopicResponse()
                 e2.topic_id = ZERO_UUID
@@ -436,7 +436,7 @@ def _read_v5(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.diverging_epoch = e5 = _EpochEndOffset()
@@ -508,7 +508,7 @@ def _read_v7(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _FetchableTopicResponse()
                 e2.topic_id = ZERO_UUID
@@ -527,7 +527,7 @@ def _read_v7(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.diverging_epoch = e5 = _EpochEndOffset()
@@ -599,7 +599,7 @@ def _read_v11(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _FetchableTopicResponse()
                 e2.topic_id = ZERO_UUID
@@ -618,7 +618,7 @@ def _read_v11(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.diverging_epoch = e5 = _EpochEndOffset()
@@ -688,7 +688,7 @@ def _read_v12(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _FetchableTopicResponse()
             e2.topic_id = ZERO_UUID
@@ -705,7 +705,7 @@ def _read_v12(d, o, s, w):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionData()
                     e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -771,7 +771,7 @@ def _read_v12(d, o, s, w):
                         u14 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t15 = d[o]
                             n = d[o + 1]
@@ -829,7 +829,7 @@ def _read_v12(d, o, s, w):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -862,7 +862,7 @@ def _read_v13(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _FetchableTopicResponse()
             e2.topic = ""
@@ -874,7 +874,7 @@ def _read_v13(d, o, s, w):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -940,7 +940,7 @@ def _read_v13(d, o, s, w):
                         u13 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t14 = d[o]
                             n = d[o + 1]
@@ -998,7 +998,7 @@ def _read_v13(d, o, s, w):
         u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t20 = d[o]
             n = d[o + 1]
@@ -1030,7 +1030,7 @@ def _read_v16(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _FetchableTopicResponse()
             e2.topic = ""
@@ -1042,7 +1042,7 @@ def _read_v16(d, o, s, w):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -1108,7 +1108,7 @@ def _read_v16(d, o, s, w):
                         u13 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t14 = d[o]
                             n = d[o + 1]
@@ -1167,7 +1167,7 @@ def _read_v16(d, o, s, w):
         u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t20 = d[o]
             n = d[o + 1]
@@ -1184,7 +1184,7 @@ def _read_v16(d, o, s, w):
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l22 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 1)
                     for _ in range(n):
                         e23 = _NodeEndpoint()
                         e23.node_id, k24 = unpack_iB(d, o)

@@ -179,7 +179,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicSnapshot()
             k3 = d[o]
@@ -195,7 +195,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 30, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionSnapshot()
                     e5.replica_directory_id = ZERO_UUID
@@ -213,7 +213,7 @@ def _read_v0(d, o, s, w):
                         u7 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t8 = d[o]
                             n = d[o + 1]
@@ -244,7 +244,7 @@ def _read_v0(d, o, s, w):
         u10 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t11 = d[o]
             n = d[o + 1]
@@ -285,7 +285,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicSnapshot()
             k3 = d[o]
@@ -301,7 +301,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 30, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionSnapshot()
                     e5.snapshot_id = e6 = _SnapshotId()
@@ -319,7 +319,7 @@ def _read_v1(d, o, s, w):
                         u7 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t8 = d[o]
                             n = d[o + 1]
@@ -353,7 +353,7 @@ def _read_v1(d, o, s, w):
         u10 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t11 = d[o]
             n = d[o + 1]

@@ -231,7 +231,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicSnapshot()
             k3 = d[o]
@@ -247,7 +247,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionSnapshot()
                     e5.snapshot_id = e6 = _SnapshotId()
@@ -277,7 +277,7 @@ def _read_v0(d, o, s, w):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -315,7 +315,7 @@ def _read_v0(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -347,7 +347,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicSnapshot()
             k3 = d[o]
@@ -363,7 +363,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionSnapshot()
                     e5.snapshot_id = e6 = _SnapshotId()
@@ -393,7 +393,7 @@ def _read_v1(d, o, s, w):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -432,7 +432,7 @@ def _read_v1(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -449,7 +449,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l15 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 1)
                     for _ in range(n):
                         e16 = _NodeEndpoint()
                         e16.node_id, k17 = unpack_iB(d, o)

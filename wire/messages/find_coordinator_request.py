@@ -163,7 +163,7 @@ def _read_v4(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "CoordinatorKeys")
     m.coordinator_keys = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:

@@ -229,7 +229,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 14, "Coordinators")
     m.coordinators = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _Coordinator()
             k3 = d[o]

@@ -108,14 +108,14 @@ def _read_v0(d, o, s, w):
     m.throttle_time_ms, m.error_code, m.client_instance_id, m.subscription_id, n = unpack_ihUiB(d, o)
     o += 27
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.accepted_compression_types = [*unpack_short_b[n](d, o)]
         o += 1 * n - 1
     elif n == 1:
         m.accepted_compression_types = []
     else:
         n, o = compact_count(d, o, n, 1, "AcceptedCompressionTypes")
-        if s: s(n)
+        if s: s(n, 1)
         m.accepted_compression_types = [*unpack_all_b[n](d, o)]
         o += 1 * n
     m.push_interval_ms, m.telemetry_max_bytes, m.delta_temporality, n = unpack_iioB(d, o)
@@ -125,7 +125,7 @@ def _read_v0(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "RequestedMetrics")
     m.requested_metrics = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:

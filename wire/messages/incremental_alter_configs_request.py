@@ -154,7 +154,7 @@ def _read_v0(d, o, s, w):
     else:
         m.resources = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AlterConfigsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -172,7 +172,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.configs = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _AlterableConfig()
                             n, = unpack_h(d, o)
@@ -211,7 +211,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Resources")
     m.resources = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AlterConfigsResource()
             e2.resource_type, k3 = unpack_bB(d, o)
@@ -228,7 +228,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 4, "Configs")
             e2.configs = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _AlterableConfig()
                     k6 = d[o]

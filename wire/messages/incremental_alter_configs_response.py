@@ -128,7 +128,7 @@ def _read_v0(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _AlterConfigsResourceResponse()
                 e2.error_code, n = unpack_hh(d, o)
@@ -163,7 +163,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AlterConfigsResourceResponse()
             e2.error_code, n = unpack_hB(d, o)

@@ -163,7 +163,7 @@ def _read_v0(d, o, s, w):
     else:
         m.protocols = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _JoinGroupRequestProtocol()
                 n, = unpack_h(d, o)
@@ -219,7 +219,7 @@ def _read_v1(d, o, s, w):
     else:
         m.protocols = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _JoinGroupRequestProtocol()
                 n, = unpack_h(d, o)
@@ -280,7 +280,7 @@ def _read_v5(d, o, s, w):
     else:
         m.protocols = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _JoinGroupRequestProtocol()
                 n, = unpack_h(d, o)
@@ -342,7 +342,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Protocols")
     m.protocols = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _JoinGroupRequestProtocol()
             k6 = d[o]
@@ -414,7 +414,7 @@ def _read_v8(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Protocols")
     m.protocols = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _JoinGroupRequestProtocol()
             k6 = d[o]

@@ -167,7 +167,7 @@ def _read_v0(d, o, s, w):
     else:
         m.members = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _JoinGroupResponseMember()
                 e2.group_instance_id = None
@@ -224,7 +224,7 @@ def _read_v2(d, o, s, w):
     else:
         m.members = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _JoinGroupResponseMember()
                 e2.group_instance_id = None
@@ -281,7 +281,7 @@ def _read_v5(d, o, s, w):
     else:
         m.members = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _JoinGroupResponseMember()
                 n, = unpack_h(d, o)
@@ -340,7 +340,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _JoinGroupResponseMember()
             k6 = d[o]
@@ -422,7 +422,7 @@ def _read_v7(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l3 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e4 = _JoinGroupResponseMember()
             k5 = d[o]
@@ -506,7 +506,7 @@ def _read_v9(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l3 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e4 = _JoinGroupResponseMember()
             k5 = d[o]

@@ -152,7 +152,7 @@ def _read_v3(d, o, s, w):
     else:
         m.members = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MemberIdentity()
                 e2.reason = None
@@ -194,7 +194,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Members")
     m.members = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _MemberIdentity()
             e3.reason = None
@@ -247,7 +247,7 @@ def _read_v5(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _MemberIdentity()
             k4 = d[o]

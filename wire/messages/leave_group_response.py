@@ -153,7 +153,7 @@ def _read_v3(d, o, s, w):
     else:
         m.members = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MemberResponse()
                 n, = unpack_h(d, o)
@@ -190,7 +190,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Members")
     m.members = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _MemberResponse()
             k3 = d[o]

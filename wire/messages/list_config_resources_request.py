@@ -101,14 +101,14 @@ def _read_v1(d, o, s, w):
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.resource_types = [*unpack_short_b[n](d, o)]
         o += 1 * n - 1
     elif n == 1:
         m.resource_types = []
     else:
         n, o = compact_count(d, o, n, 1, "ResourceTypes")
-        if s: s(n)
+        if s: s(n, 1)
         m.resource_types = [*unpack_all_b[n](d, o)]
         o += 1 * n
     t = d[o]

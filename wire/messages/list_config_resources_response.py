@@ -116,7 +116,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 2, "ConfigResources")
     m.config_resources = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ConfigResource()
             e2.resource_type = 16
@@ -155,7 +155,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "ConfigResources")
     m.config_resources = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ConfigResource()
             k3 = d[o]

@@ -118,7 +118,7 @@ def _read_v4(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "StatesFilter")
     m.states_filter = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:
@@ -148,7 +148,7 @@ def _read_v5(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "StatesFilter")
     m.states_filter = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:
@@ -163,7 +163,7 @@ def _read_v5(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "TypesFilter")
     m.types_filter = l4 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k6 = d[o]
         if 0 < k6 < 128:

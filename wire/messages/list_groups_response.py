@@ -125,7 +125,7 @@ def _read_v0(d, o, s, w):
     else:
         m.groups = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListedGroup()
                 e2.group_state = ""
@@ -163,7 +163,7 @@ def _read_v1(d, o, s, w):
     else:
         m.groups = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListedGroup()
                 e2.group_state = ""
@@ -200,7 +200,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ListedGroup()
             e2.group_state = ""
@@ -245,7 +245,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 4, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ListedGroup()
             e2.group_type = ""
@@ -294,7 +294,7 @@ def _read_v5(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ListedGroup()
             k3 = d[o]

@@ -168,7 +168,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListOffsetsTopic()
                 n, = unpack_h(d, o)
@@ -186,7 +186,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6 in iterate_iq(d[o:o + 12 * n]):
                                 e4 = _ListOffsetsPartition()
@@ -227,7 +227,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListOffsetsTopic()
                 n, = unpack_h(d, o)
@@ -245,7 +245,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6 in iterate_iq(d[o:o + 12 * n]):
                                 e4 = _ListOffsetsPartition()
@@ -286,7 +286,7 @@ def _read_v4(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListOffsetsTopic()
                 n, = unpack_h(d, o)
@@ -304,7 +304,7 @@ def _read_v4(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7 in iterate_iiq(d[o:o + 16 * n]):
                                 e4 = _ListOffsetsPartition()
@@ -343,7 +343,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ListOffsetsTopic()
             k3 = d[o]
@@ -359,7 +359,7 @@ def _read_v6(d, o, s, w):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, t in iterate_iiqB(d[o:o + 17 * n]):
                         if t: break
@@ -411,7 +411,7 @@ def _read_v10(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ListOffsetsTopic()
             k3 = d[o]
@@ -427,7 +427,7 @@ def _read_v10(d, o, s, w):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, t in iterate_iiqB(d[o:o + 17 * n]):
                         if t: break

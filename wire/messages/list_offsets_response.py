@@ -154,7 +154,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListOffsetsTopicResponse()
                 n, = unpack_h(d, o)
@@ -172,7 +172,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7, v8 in iterate_ihqq(d[o:o + 22 * n]):
                                 e4 = _ListOffsetsPartitionResponse()
@@ -214,7 +214,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListOffsetsTopicResponse()
                 n, = unpack_h(d, o)
@@ -232,7 +232,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7, v8 in iterate_ihqq(d[o:o + 22 * n]):
                                 e4 = _ListOffsetsPartitionResponse()
@@ -274,7 +274,7 @@ def _read_v4(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListOffsetsTopicResponse()
                 n, = unpack_h(d, o)
@@ -292,7 +292,7 @@ def _read_v4(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7, v8, v9 in iterate_ihqqi(d[o:o + 26 * n]):
                                 e4 = _ListOffsetsPartitionResponse()
@@ -332,7 +332,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ListOffsetsTopicResponse()
             k3 = d[o]
@@ -348,7 +348,7 @@ def _read_v6(d, o, s, w):
                 n, o = compact_count(d, o, n, 27, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, t in iterate_ihqqiB(d[o:o + 27 * n]):
                         if t: break

@@ -121,7 +121,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _ListPartitionReassignmentsTopics()
                 k3 = d[o]

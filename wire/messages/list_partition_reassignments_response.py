@@ -157,7 +157,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OngoingTopicReassignment()
             k3 = d[o]
@@ -173,7 +173,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c5 = n
                 while len(l4) < c5:
                     if s is None:

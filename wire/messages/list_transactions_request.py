@@ -106,7 +106,7 @@ def _read_v0(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "StateFilters")
     m.state_filters = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:
@@ -117,14 +117,14 @@ def _read_v0(d, o, s, w):
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.producer_id_filters = [*unpack_short_q[n](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
-        if s: s(n)
+        if s: s(n, 1)
         m.producer_id_filters = [*unpack_all_q[n](d, o)]
         o += 8 * n
     t = d[o]
@@ -150,7 +150,7 @@ def _read_v1(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "StateFilters")
     m.state_filters = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:
@@ -161,14 +161,14 @@ def _read_v1(d, o, s, w):
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.producer_id_filters = [*unpack_short_q[n](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
-        if s: s(n)
+        if s: s(n, 1)
         m.producer_id_filters = [*unpack_all_q[n](d, o)]
         o += 8 * n
     m.duration_filter, t = unpack_qB(d, o)
@@ -193,7 +193,7 @@ def _read_v2(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "StateFilters")
     m.state_filters = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:
@@ -204,14 +204,14 @@ def _read_v2(d, o, s, w):
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.producer_id_filters = [*unpack_short_q[n](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
-        if s: s(n)
+        if s: s(n, 1)
         m.producer_id_filters = [*unpack_all_q[n](d, o)]
         o += 8 * n
     m.duration_filter, n = unpack_qB(d, o)

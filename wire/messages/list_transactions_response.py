@@ -119,7 +119,7 @@ def _read_v0(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "UnknownStateFilters")
     m.unknown_state_filters = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:
@@ -135,7 +135,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "TransactionStates")
     m.transaction_states = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _TransactionState()
             k6 = d[o]

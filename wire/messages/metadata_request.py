@@ -140,7 +140,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -174,7 +174,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -207,7 +207,7 @@ def _read_v4(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -240,7 +240,7 @@ def _read_v8(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -275,7 +275,7 @@ def _read_v9(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -317,7 +317,7 @@ def _read_v10(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id, n = unpack_UB(d, o)
@@ -363,7 +363,7 @@ def _read_v11(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id, n = unpack_UB(d, o)

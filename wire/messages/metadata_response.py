@@ -233,7 +233,7 @@ def _read_v0(d, o, s, w):
     else:
         m.brokers = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.rack = None
@@ -256,7 +256,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -277,7 +277,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e4.partitions = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -329,7 +329,7 @@ def _read_v1(d, o, s, w):
     else:
         m.brokers = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -355,7 +355,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topics = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -375,7 +375,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e4.partitions = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -426,7 +426,7 @@ def _read_v2(d, o, s, w):
     else:
         m.brokers = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -458,7 +458,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -478,7 +478,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e4.partitions = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -528,7 +528,7 @@ def _read_v3(d, o, s, w):
     else:
         m.brokers = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -560,7 +560,7 @@ def _read_v3(d, o, s, w):
     else:
         m.topics = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -580,7 +580,7 @@ def _read_v3(d, o, s, w):
                 else:
                     e4.partitions = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -630,7 +630,7 @@ def _read_v5(d, o, s, w):
     else:
         m.brokers = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -662,7 +662,7 @@ def _read_v5(d, o, s, w):
     else:
         m.topics = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -682,7 +682,7 @@ def _read_v5(d, o, s, w):
                 else:
                     e4.partitions = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -741,7 +741,7 @@ def _read_v7(d, o, s, w):
     else:
         m.brokers = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -773,7 +773,7 @@ def _read_v7(d, o, s, w):
     else:
         m.topics = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -793,7 +793,7 @@ def _read_v7(d, o, s, w):
                 else:
                     e4.partitions = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiii(d, o)
@@ -850,7 +850,7 @@ def _read_v8(d, o, s, w):
     else:
         m.brokers = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -882,7 +882,7 @@ def _read_v8(d, o, s, w):
     else:
         m.topics = l3 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -901,7 +901,7 @@ def _read_v8(d, o, s, w):
                 else:
                     e4.partitions = l5 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiii(d, o)
@@ -961,7 +961,7 @@ def _read_v9(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, k3 = unpack_iB(d, o)
@@ -1004,7 +1004,7 @@ def _read_v9(d, o, s, w):
         n, o = compact_count(d, o, n, 10, "Topics")
     m.topics = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _MetadataResponseTopic()
             e5.topic_id = ZERO_UUID
@@ -1024,7 +1024,7 @@ def _read_v9(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e5.partitions = l7 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c8 = n
                 while len(l7) < c8:
                     if s is None:
@@ -1109,7 +1109,7 @@ def _read_v10(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, k3 = unpack_iB(d, o)
@@ -1152,7 +1152,7 @@ def _read_v10(d, o, s, w):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _MetadataResponseTopic()
             e5.error_code, k6 = unpack_hB(d, o)
@@ -1171,7 +1171,7 @@ def _read_v10(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e5.partitions = l7 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c8 = n
                 while len(l7) < c8:
                     if s is None:
@@ -1257,7 +1257,7 @@ def _read_v11(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, k3 = unpack_iB(d, o)
@@ -1300,7 +1300,7 @@ def _read_v11(d, o, s, w):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _MetadataResponseTopic()
             e5.error_code, k6 = unpack_hB(d, o)
@@ -1319,7 +1319,7 @@ def _read_v11(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e5.partitions = l7 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c8 = n
                 while len(l7) < c8:
                     if s is None:
@@ -1405,7 +1405,7 @@ def _read_v12(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, k3 = unpack_iB(d, o)
@@ -1448,7 +1448,7 @@ def _read_v12(d, o, s, w):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _MetadataResponseTopic()
             e5.error_code, n = unpack_hB(d, o)
@@ -1468,7 +1468,7 @@ def _read_v12(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e5.partitions = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c7 = n
                 while len(l6) < c7:
                     if s is None:
@@ -1553,7 +1553,7 @@ def _read_v13(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, k3 = unpack_iB(d, o)
@@ -1596,7 +1596,7 @@ def _read_v13(d, o, s, w):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _MetadataResponseTopic()
             e5.error_code, n = unpack_hB(d, o)
@@ -1616,7 +1616,7 @@ def _read_v13(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e5.partitions = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c7 = n
                 while len(l6) < c7:
                     if s is None:

@@ -186,7 +186,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -205,7 +205,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _OffsetCommitRequestPartition()
                             e4.committed_leader_epoch = -1
@@ -252,7 +252,7 @@ def _read_v5(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -271,7 +271,7 @@ def _read_v5(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _OffsetCommitRequestPartition()
                             e4.committed_leader_epoch = -1
@@ -318,7 +318,7 @@ def _read_v6(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -337,7 +337,7 @@ def _read_v6(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _OffsetCommitRequestPartition()
                             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
@@ -388,7 +388,7 @@ def _read_v7(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -407,7 +407,7 @@ def _read_v7(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _OffsetCommitRequestPartition()
                             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
@@ -460,7 +460,7 @@ def _read_v8(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l3 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e4 = _OffsetCommitRequestTopic()
             e4.topic_id = ZERO_UUID
@@ -477,7 +477,7 @@ def _read_v8(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e4.partitions = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e7 = _OffsetCommitRequestPartition()
                     e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -548,7 +548,7 @@ def _read_v10(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l3 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e4 = _OffsetCommitRequestTopic()
             e4.name = ""
@@ -560,7 +560,7 @@ def _read_v10(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e4.partitions = l5 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e6 = _OffsetCommitRequestPartition()
                     e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)

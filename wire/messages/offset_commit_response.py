@@ -156,7 +156,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetCommitResponseTopic()
                 e2.topic_id = ZERO_UUID
@@ -175,7 +175,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6 in iterate_ih(d[o:o + 6 * n]):
                                 e4 = _OffsetCommitResponsePartition()
@@ -213,7 +213,7 @@ def _read_v3(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetCommitResponseTopic()
                 e2.topic_id = ZERO_UUID
@@ -232,7 +232,7 @@ def _read_v3(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6 in iterate_ih(d[o:o + 6 * n]):
                                 e4 = _OffsetCommitResponsePartition()
@@ -269,7 +269,7 @@ def _read_v8(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetCommitResponseTopic()
             e2.topic_id = ZERO_UUID
@@ -286,7 +286,7 @@ def _read_v8(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
                         if t: break
@@ -337,7 +337,7 @@ def _read_v10(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c2 = n
         while len(l1) < c2:
             if s is None:
@@ -353,7 +353,7 @@ def _read_v10(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e3.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
                         if t: break

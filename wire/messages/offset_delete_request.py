@@ -136,7 +136,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetDeleteRequestTopic()
                 n, = unpack_h(d, o)
@@ -154,7 +154,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, in iterate_i(d[o:o + 4 * n]):
                                 e4 = _OffsetDeleteRequestPartition()

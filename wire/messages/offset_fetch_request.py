@@ -195,7 +195,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetFetchRequestTopic()
                 n, = unpack_h(d, o)
@@ -243,7 +243,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetFetchRequestTopic()
                 n, = unpack_h(d, o)
@@ -292,7 +292,7 @@ def _read_v6(d, o, s, w):
     else:
         m.topics = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _OffsetFetchRequestTopic()
                 k4 = d[o]
@@ -352,7 +352,7 @@ def _read_v7(d, o, s, w):
     else:
         m.topics = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _OffsetFetchRequestTopic()
                 k4 = d[o]
@@ -405,7 +405,7 @@ def _read_v8(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetFetchRequestGroup()
             e2.member_id = None
@@ -426,7 +426,7 @@ def _read_v8(d, o, s, w):
             else:
                 e2.topics = l4 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e5 = _OffsetFetchRequestTopics()
                         e5.topic_id = ZERO_UUID
@@ -487,7 +487,7 @@ def _read_v9(d, o, s, w):
         n, o = compact_count(d, o, n, 8, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetFetchRequestGroup()
             k3 = d[o]
@@ -514,7 +514,7 @@ def _read_v9(d, o, s, w):
             else:
                 e2.topics = l4 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e5 = _OffsetFetchRequestTopics()
                         e5.topic_id = ZERO_UUID
@@ -575,7 +575,7 @@ def _read_v10(d, o, s, w):
         n, o = compact_count(d, o, n, 8, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetFetchRequestGroup()
             k3 = d[o]
@@ -602,7 +602,7 @@ def _read_v10(d, o, s, w):
             else:
                 e2.topics = l4 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     c5 = n
                     while len(l4) < c5:
                         if s is None:

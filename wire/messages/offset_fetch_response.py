@@ -237,7 +237,7 @@ def _read_v1(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetFetchResponseTopic()
                 n, = unpack_h(d, o)
@@ -255,7 +255,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _OffsetFetchResponsePartition()
                             e4.committed_leader_epoch = -1
@@ -292,7 +292,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetFetchResponseTopic()
                 n, = unpack_h(d, o)
@@ -310,7 +310,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _OffsetFetchResponsePartition()
                             e4.committed_leader_epoch = -1
@@ -348,7 +348,7 @@ def _read_v3(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetFetchResponseTopic()
                 n, = unpack_h(d, o)
@@ -366,7 +366,7 @@ def _read_v3(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _OffsetFetchResponsePartition()
                             e4.committed_leader_epoch = -1
@@ -404,7 +404,7 @@ def _read_v5(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetFetchResponseTopic()
                 n, = unpack_h(d, o)
@@ -422,7 +422,7 @@ def _read_v5(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _OffsetFetchResponsePartition()
                             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
@@ -458,7 +458,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetFetchResponseTopic()
             k3 = d[o]
@@ -474,7 +474,7 @@ def _read_v6(d, o, s, w):
                 n, o = compact_count(d, o, n, 20, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _OffsetFetchResponsePartition()
                     e5.partition_index, e5.committed_offset, e5.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -525,7 +525,7 @@ def _read_v8(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetFetchResponseGroup()
             k3 = d[o]
@@ -541,7 +541,7 @@ def _read_v8(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _OffsetFetchResponseTopics()
                     e5.topic_id = ZERO_UUID
@@ -616,7 +616,7 @@ def _read_v10(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetFetchResponseGroup()
             k3 = d[o]
@@ -632,7 +632,7 @@ def _read_v10(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Topics")
             e2.topics = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _OffsetFetchResponseTopics()
                     e5.name = ""

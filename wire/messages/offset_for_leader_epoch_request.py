@@ -153,7 +153,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetForLeaderTopic()
                 n, = unpack_h(d, o)
@@ -171,7 +171,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7 in iterate_iii(d[o:o + 12 * n]):
                                 e4 = _OffsetForLeaderPartition()
@@ -210,7 +210,7 @@ def _read_v3(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetForLeaderTopic()
                 n, = unpack_h(d, o)
@@ -228,7 +228,7 @@ def _read_v3(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7 in iterate_iii(d[o:o + 12 * n]):
                                 e4 = _OffsetForLeaderPartition()
@@ -266,7 +266,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetForLeaderTopic()
             k3 = d[o]
@@ -282,7 +282,7 @@ def _read_v4(d, o, s, w):
                 n, o = compact_count(d, o, n, 13, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, t in iterate_iiiB(d[o:o + 13 * n]):
                         if t: break

@@ -147,7 +147,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _OffsetForLeaderTopicResult()
                 n, = unpack_h(d, o)
@@ -165,7 +165,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7, v8 in iterate_hiiq(d[o:o + 18 * n]):
                                 e4 = _EpochEndOffset()
@@ -204,7 +204,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _OffsetForLeaderTopicResult()
             k3 = d[o]
@@ -220,7 +220,7 @@ def _read_v4(d, o, s, w):
                 n, o = compact_count(d, o, n, 19, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, t in iterate_hiiqB(d[o:o + 19 * n]):
                         if t: break

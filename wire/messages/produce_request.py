@@ -166,7 +166,7 @@ def _read_v3(d, o, s, w):
     else:
         m.topic_data = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicProduceData()
                 e2.topic_id = ZERO_UUID
@@ -185,7 +185,7 @@ def _read_v3(d, o, s, w):
                 else:
                     e2.partition_data = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionProduceData()
                             e4.index, n = unpack_ii(d, o)
@@ -224,7 +224,7 @@ def _read_v9(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "TopicData")
     m.topic_data = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicProduceData()
             e2.topic_id = ZERO_UUID
@@ -241,7 +241,7 @@ def _read_v9(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "PartitionData")
             e2.partition_data = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionProduceData()
                     e5.index, n = unpack_iB(d, o)
@@ -301,7 +301,7 @@ def _read_v13(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "TopicData")
     m.topic_data = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicProduceData()
             e2.name = ""
@@ -313,7 +313,7 @@ def _read_v13(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "PartitionData")
             e2.partition_data = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionProduceData()
                     e4.index, n = unpack_iB(d, o)

@@ -250,7 +250,7 @@ def _read_v3(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicProduceResponse()
                 e2.topic_id = ZERO_UUID
@@ -269,7 +269,7 @@ def _read_v3(d, o, s, w):
                 else:
                     e2.partition_responses = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7, v8 in iterate_ihqq(d[o:o + 22 * n]):
                                 e4 = _PartitionProduceResponse()
@@ -326,7 +326,7 @@ def _read_v5(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicProduceResponse()
                 e2.topic_id = ZERO_UUID
@@ -345,7 +345,7 @@ def _read_v5(d, o, s, w):
                 else:
                     e2.partition_responses = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6, v7, v8, v9 in iterate_ihqqq(d[o:o + 30 * n]):
                                 e4 = _PartitionProduceResponse()
@@ -401,7 +401,7 @@ def _read_v8(d, o, s, w):
     else:
         m.responses = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TopicProduceResponse()
                 e2.topic_id = ZERO_UUID
@@ -420,7 +420,7 @@ def _read_v8(d, o, s, w):
                 else:
                     e2.partition_responses = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _PartitionProduceResponse()
                             e4.current_leader = e5 = _LeaderIdAndEpoch()
@@ -478,7 +478,7 @@ def _read_v9(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicProduceResponse()
             e2.topic_id = ZERO_UUID
@@ -495,7 +495,7 @@ def _read_v9(d, o, s, w):
                 n, o = compact_count(d, o, n, 33, "PartitionResponses")
             e2.partition_responses = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionProduceResponse()
                     e5.current_leader = e6 = _LeaderIdAndEpoch()
@@ -544,7 +544,7 @@ def _read_v9(d, o, s, w):
                         u9 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t10 = d[o]
                             n = d[o + 1]
@@ -574,7 +574,7 @@ def _read_v9(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -606,7 +606,7 @@ def _read_v10(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicProduceResponse()
             e2.topic_id = ZERO_UUID
@@ -623,7 +623,7 @@ def _read_v10(d, o, s, w):
                 n, o = compact_count(d, o, n, 33, "PartitionResponses")
             e2.partition_responses = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e5 = _PartitionProduceResponse()
                     e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -672,7 +672,7 @@ def _read_v10(d, o, s, w):
                         u9 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t10 = d[o]
                             n = d[o + 1]
@@ -711,7 +711,7 @@ def _read_v10(d, o, s, w):
         u13 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t14 = d[o]
             n = d[o + 1]
@@ -728,7 +728,7 @@ def _read_v10(d, o, s, w):
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l16 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 1)
                     for _ in range(n):
                         e17 = _NodeEndpoint()
                         e17.node_id, k18 = unpack_iB(d, o)
@@ -779,7 +779,7 @@ def _read_v13(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicProduceResponse()
             e2.name = ""
@@ -791,7 +791,7 @@ def _read_v13(d, o, s, w):
                 n, o = compact_count(d, o, n, 33, "PartitionResponses")
             e2.partition_responses = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionProduceResponse()
                     e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -840,7 +840,7 @@ def _read_v13(d, o, s, w):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
-                        if s: s(t, True)
+                        if s: s(t, 0)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -879,7 +879,7 @@ def _read_v13(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -896,7 +896,7 @@ def _read_v13(d, o, s, w):
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l15 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 1)
                     for _ in range(n):
                         e16 = _NodeEndpoint()
                         e16.node_id, k17 = unpack_iB(d, o)

@@ -146,7 +146,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c3 = n
         while len(l2) < c3:
             if s is None:
@@ -161,7 +161,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 9, "Partitions")
             e4.partitions = l5 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v7, v8, t in iterate_iiB(d[o:o + 9 * n]):
                         if t: break

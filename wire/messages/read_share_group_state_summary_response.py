@@ -147,7 +147,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ReadStateSummaryResult()
             e2.topic_id, n = unpack_UB(d, o)
@@ -158,7 +158,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 24, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionResult()
                     e4.delivery_complete_count = -1
@@ -208,7 +208,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ReadStateSummaryResult()
             e2.topic_id, n = unpack_UB(d, o)
@@ -219,7 +219,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 28, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionResult()
                     e4.partition, e4.error_code, n = unpack_ihB(d, o)

@@ -85,7 +85,7 @@ def _read_v0(d, o, s, w):
         raise null_field("Mechanisms")
     else:
         m.mechanisms = l1 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2

@@ -197,7 +197,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AcknowledgeTopic()
             e2.topic_id, n = unpack_UB(d, o)
@@ -208,7 +208,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _AcknowledgePartition()
                     e4.partition_index, n = unpack_iB(d, o)
@@ -300,7 +300,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _AcknowledgeTopic()
             e2.topic_id, n = unpack_UB(d, o)
@@ -311,7 +311,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _AcknowledgePartition()
                     e4.partition_index, n = unpack_iB(d, o)

@@ -210,7 +210,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ShareAcknowledgeTopicResponse()
             e2.topic_id, n = unpack_UB(d, o)
@@ -221,7 +221,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -262,7 +262,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l6 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e7 = _NodeEndpoint()
             e7.node_id, k8 = unpack_iB(d, o)
@@ -321,7 +321,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ShareAcknowledgeTopicResponse()
             e2.topic_id, n = unpack_UB(d, o)
@@ -332,7 +332,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -373,7 +373,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l6 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e7 = _NodeEndpoint()
             e7.node_id, k8 = unpack_iB(d, o)

@@ -239,7 +239,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _FetchTopic()
             e2.topic_id, n = unpack_UB(d, o)
@@ -250,7 +250,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _FetchPartition()
                     e4.partition_max_bytes = 0
@@ -312,7 +312,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l8 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c9 = n
         while len(l8) < c9:
             if s is None:
@@ -379,7 +379,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _FetchTopic()
             e2.topic_id, n = unpack_UB(d, o)
@@ -390,7 +390,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _FetchPartition()
                     e4.partition_max_bytes = 0
@@ -452,7 +452,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l8 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c9 = n
         while len(l8) < c9:
             if s is None:

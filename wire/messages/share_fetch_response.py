@@ -250,7 +250,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ShareFetchableTopicResponse()
             e2.topic_id, n = unpack_UB(d, o)
@@ -261,7 +261,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 22, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -349,7 +349,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l12 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e13 = _NodeEndpoint()
             e13.node_id, k14 = unpack_iB(d, o)

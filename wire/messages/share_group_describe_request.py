@@ -90,7 +90,7 @@ def _read_v1(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "GroupIds")
     m.group_ids = l1 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k3 = d[o]
         if 0 < k3 < 128:

@@ -215,7 +215,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -253,7 +253,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 12, "Members")
             e2.members = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e7 = _Member()
                     k8 = d[o]

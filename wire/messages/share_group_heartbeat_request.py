@@ -123,7 +123,7 @@ def _read_v1(d, o, s, w):
         m.subscribed_topic_names = None
     else:
         m.subscribed_topic_names = l3 = []
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             k5 = d[o]
             if 0 < k5 < 128:

@@ -174,7 +174,7 @@ def _read_v1(d, o, s, w):
             n, o = compact_count(d, o, n, 18, "TopicPartitions")
         e1.topic_partitions = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             c3 = n
             while len(l2) < c3:
                 if s is None:

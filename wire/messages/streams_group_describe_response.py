@@ -487,7 +487,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.topology_description = None
@@ -531,7 +531,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e5.subtopologies = l6 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e7 = _Subtopology()
                             k8 = d[o]
@@ -696,7 +696,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 28, "Members")
             e2.members = l29 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e30 = _Member()
                     k31 = d[o]
@@ -1107,7 +1107,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 23, "Groups")
     m.groups = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -1148,7 +1148,7 @@ def _read_v1(d, o, s, w):
                 else:
                     e5.subtopologies = l6 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e7 = _Subtopology()
                             k8 = d[o]
@@ -1313,7 +1313,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 28, "Members")
             e2.members = l29 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e30 = _Member()
                     k31 = d[o]
@@ -1708,7 +1708,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 3, "Subtopologies")
                 e67.subtopologies = l68 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e69 = _TopologyDescriptionSubtopology()
                         k70 = d[o]
@@ -1809,7 +1809,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 15, "GlobalStores")
                 e67.global_stores = l83 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e84 = _TopologyDescriptionGlobalStore()
                         e84.source = e85 = _TopologyDescriptionNode()

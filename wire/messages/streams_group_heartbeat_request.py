@@ -374,7 +374,7 @@ def _read_v0(d, o, s, w):
             n, o = compact_count(d, o, n, 8, "Subtopologies")
         e3.subtopologies = l4 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e5 = _Subtopology()
                 k6 = d[o]
@@ -420,7 +420,7 @@ def _read_v0(d, o, s, w):
                     n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
                 e5.state_changelog_topics = l13 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e14 = _TopicInfo()
                         k15 = d[o]
@@ -488,7 +488,7 @@ def _read_v0(d, o, s, w):
                     n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
                 e5.repartition_source_topics = l23 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e24 = _TopicInfo()
                         k25 = d[o]
@@ -541,7 +541,7 @@ def _read_v0(d, o, s, w):
                     n, o = compact_count(d, o, n, 4, "CopartitionGroups")
                 e5.copartition_groups = l30 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     c31 = n
                     while len(l30) < c31:
                         if s is None:
@@ -619,7 +619,7 @@ def _read_v0(d, o, s, w):
     else:
         m.active_tasks = l33 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e34 = _TaskIds()
                 k35 = d[o]
@@ -658,7 +658,7 @@ def _read_v0(d, o, s, w):
     else:
         m.standby_tasks = l36 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e37 = _TaskIds()
                 k38 = d[o]
@@ -697,7 +697,7 @@ def _read_v0(d, o, s, w):
     else:
         m.warmup_tasks = l39 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e40 = _TaskIds()
                 k41 = d[o]
@@ -763,7 +763,7 @@ def _read_v0(d, o, s, w):
     else:
         m.client_tags = l44 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e45 = _KeyValue()
                 k46 = d[o]
@@ -794,7 +794,7 @@ def _read_v0(d, o, s, w):
     else:
         m.task_offsets = l48 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e49 = _TaskOffset()
                 k50 = d[o]
@@ -822,7 +822,7 @@ def _read_v0(d, o, s, w):
     else:
         m.task_end_offsets = l51 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e52 = _TaskOffset()
                 k53 = d[o]

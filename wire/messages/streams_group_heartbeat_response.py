@@ -273,7 +273,7 @@ def _read_v0(d, o, s, w):
     else:
         m.status = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _Status()
                 e3.status_code, k4 = unpack_bB(d, o)
@@ -300,7 +300,7 @@ def _read_v0(d, o, s, w):
     else:
         m.active_tasks = l5 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e6 = _TaskIds()
                 k7 = d[o]
@@ -339,7 +339,7 @@ def _read_v0(d, o, s, w):
     else:
         m.standby_tasks = l8 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e9 = _TaskIds()
                 k10 = d[o]
@@ -378,7 +378,7 @@ def _read_v0(d, o, s, w):
     else:
         m.warmup_tasks = l11 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e12 = _TaskIds()
                 k13 = d[o]
@@ -417,7 +417,7 @@ def _read_v0(d, o, s, w):
     else:
         m.partitions_by_user_endpoint = l14 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e15 = _EndpointToPartitions()
                 e15.user_endpoint = e16 = _Endpoint()
@@ -442,7 +442,7 @@ def _read_v0(d, o, s, w):
                     n, o = compact_count(d, o, n, 3, "ActivePartitions")
                 e15.active_partitions = l18 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e19 = _TopicPartition()
                         k20 = d[o]
@@ -478,7 +478,7 @@ def _read_v0(d, o, s, w):
                     n, o = compact_count(d, o, n, 3, "StandbyPartitions")
                 e15.standby_partitions = l21 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e22 = _TopicPartition()
                         k23 = d[o]
@@ -556,7 +556,7 @@ def _read_v1(d, o, s, w):
     else:
         m.status = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e3 = _Status()
                 e3.status_code, k4 = unpack_bB(d, o)
@@ -583,7 +583,7 @@ def _read_v1(d, o, s, w):
     else:
         m.active_tasks = l5 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e6 = _TaskIds()
                 k7 = d[o]
@@ -622,7 +622,7 @@ def _read_v1(d, o, s, w):
     else:
         m.standby_tasks = l8 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e9 = _TaskIds()
                 k10 = d[o]
@@ -661,7 +661,7 @@ def _read_v1(d, o, s, w):
     else:
         m.warmup_tasks = l11 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e12 = _TaskIds()
                 k13 = d[o]
@@ -700,7 +700,7 @@ def _read_v1(d, o, s, w):
     else:
         m.partitions_by_user_endpoint = l14 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e15 = _EndpointToPartitions()
                 e15.user_endpoint = e16 = _Endpoint()
@@ -725,7 +725,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 3, "ActivePartitions")
                 e15.active_partitions = l18 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e19 = _TopicPartition()
                         k20 = d[o]
@@ -761,7 +761,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 3, "StandbyPartitions")
                 e15.standby_partitions = l21 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 2)
                     for _ in range(n):
                         e22 = _TopicPartition()
                         k23 = d[o]

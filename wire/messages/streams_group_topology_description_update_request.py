@@ -204,7 +204,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Subtopologies")
     e3.subtopologies = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _TopologyDescriptionSubtopology()
             k6 = d[o]
@@ -220,7 +220,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "Nodes")
             e5.nodes = l7 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e8 = _TopologyDescriptionNode()
                     k9 = d[o]
@@ -305,7 +305,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 15, "GlobalStores")
     e3.global_stores = l19 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e20 = _TopologyDescriptionGlobalStore()
             e20.source = e21 = _TopologyDescriptionNode()

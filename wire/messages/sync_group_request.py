@@ -152,7 +152,7 @@ def _read_v0(d, o, s, w):
     else:
         m.assignments = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _SyncGroupRequestAssignment()
                 n, = unpack_h(d, o)
@@ -208,7 +208,7 @@ def _read_v3(d, o, s, w):
     else:
         m.assignments = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _SyncGroupRequestAssignment()
                 n, = unpack_h(d, o)
@@ -266,7 +266,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Assignments")
     m.assignments = l3 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e4 = _SyncGroupRequestAssignment()
             k5 = d[o]
@@ -349,7 +349,7 @@ def _read_v5(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Assignments")
     m.assignments = l3 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e4 = _SyncGroupRequestAssignment()
             k5 = d[o]

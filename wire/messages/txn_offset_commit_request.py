@@ -190,7 +190,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TxnOffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -209,7 +209,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _TxnOffsetCommitRequestPartition()
                             e4.committed_leader_epoch = -1
@@ -257,7 +257,7 @@ def _read_v2(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TxnOffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -276,7 +276,7 @@ def _read_v2(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         for _ in range(n):
                             e4 = _TxnOffsetCommitRequestPartition()
                             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
@@ -333,7 +333,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _TxnOffsetCommitRequestTopic()
             e5.topic_id = ZERO_UUID
@@ -350,7 +350,7 @@ def _read_v3(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e5.partitions = l7 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e8 = _TxnOffsetCommitRequestPartition()
                     e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -425,7 +425,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l4 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e5 = _TxnOffsetCommitRequestTopic()
             e5.name = ""
@@ -437,7 +437,7 @@ def _read_v6(d, o, s, w):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e5.partitions = l6 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e7 = _TxnOffsetCommitRequestPartition()
                     e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n = unpack_iqiB(d, o)

@@ -155,7 +155,7 @@ def _read_v0(d, o, s, w):
     else:
         m.topics = l1 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             for _ in range(n):
                 e2 = _TxnOffsetCommitResponseTopic()
                 e2.topic_id = ZERO_UUID
@@ -174,7 +174,7 @@ def _read_v0(d, o, s, w):
                 else:
                     e2.partitions = l3 = []
                     if n:
-                        if s: s(n)
+                        if s: s(n, 2)
                         if n > 4:
                             for v5, v6 in iterate_ih(d[o:o + 6 * n]):
                                 e4 = _TxnOffsetCommitResponsePartition()
@@ -211,7 +211,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TxnOffsetCommitResponseTopic()
             e2.topic_id = ZERO_UUID
@@ -228,7 +228,7 @@ def _read_v3(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
                         if t: break
@@ -279,7 +279,7 @@ def _read_v6(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         c2 = n
         while len(l1) < c2:
             if s is None:
@@ -295,7 +295,7 @@ def _read_v6(d, o, s, w):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e3.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, t in iterate_ihB(d[o:o + 7 * n]):
                         if t: break

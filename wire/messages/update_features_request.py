@@ -131,7 +131,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "FeatureUpdates")
     m.feature_updates = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _FeatureUpdateKey()
             e2.upgrade_type = 1
@@ -172,7 +172,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "FeatureUpdates")
     m.feature_updates = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _FeatureUpdateKey()
             e2.allow_downgrade = False

@@ -161,7 +161,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Listeners")
     m.listeners = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _Listener()
             k3 = d[o]

@@ -130,7 +130,7 @@ def _read_v0(d, o, s, w):
         u2 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t3 = d[o]
             n = d[o + 1]

@@ -171,7 +171,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -187,7 +187,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 25, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, t in iterate_iiiiqB(d[o:o + 25 * n]):
                         if t: break
@@ -255,7 +255,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -271,7 +271,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 57, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, v11, v12, t in iterate_iiiUUiqB(d[o:o + 57 * n]):
                         if t: break
@@ -337,7 +337,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -353,7 +353,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 58, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, v11, v12, v13, t in iterate_iiiUUiqoB(d[o:o + 58 * n]):
                         if t: break

@@ -178,7 +178,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -194,7 +194,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 16, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:o + 16 * n]):
                         if t: break
@@ -232,7 +232,7 @@ def _read_v0(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -264,7 +264,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _TopicData()
             k3 = d[o]
@@ -280,7 +280,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 16, "Partitions")
             e2.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 if n > 4:
                     for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:o + 16 * n]):
                         if t: break
@@ -319,7 +319,7 @@ def _read_v1(d, o, s, w):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -336,7 +336,7 @@ def _read_v1(d, o, s, w):
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l15 = []
                 if n:
-                    if s: s(n)
+                    if s: s(n, 1)
                     for _ in range(n):
                         e16 = _NodeEndpoint()
                         e16.node_id, k17 = unpack_iB(d, o)

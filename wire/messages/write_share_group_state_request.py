@@ -181,7 +181,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _WriteStateData()
             e3.topic_id, n = unpack_UB(d, o)
@@ -192,7 +192,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 22, "Partitions")
             e3.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c5 = n
                 while len(l4) < c5:
                     if s is None:
@@ -274,7 +274,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l2 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e3 = _WriteStateData()
             e3.topic_id, n = unpack_UB(d, o)
@@ -285,7 +285,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 26, "Partitions")
             e3.partitions = l4 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 c5 = n
                 while len(l4) < c5:
                     if s is None:

@@ -134,7 +134,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _WriteStateResult()
             e2.topic_id, n = unpack_UB(d, o)
@@ -145,7 +145,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _PartitionResult()
                     e4.partition, e4.error_code, n = unpack_ihB(d, o)

@@ -149,7 +149,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 17, "Markers")
     m.markers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _WritableTxnMarker()
             e2.transaction_version = 0
@@ -161,7 +161,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopic()
                     k5 = d[o]
@@ -219,7 +219,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 18, "Markers")
     m.markers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _WritableTxnMarker()
             e2.producer_id, e2.producer_epoch, e2.transaction_result, n = unpack_qhoB(d, o)
@@ -230,7 +230,7 @@ def _read_v2(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopic()
                     k5 = d[o]

@@ -153,7 +153,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 10, "Markers")
     m.markers = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _WritableTxnMarkerResult()
             e2.producer_id, n = unpack_qB(d, o)
@@ -164,7 +164,7 @@ def _read_v1(d, o, s, w):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopicResult()
                     k5 = d[o]

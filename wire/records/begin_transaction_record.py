@@ -82,7 +82,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]

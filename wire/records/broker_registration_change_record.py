@@ -110,7 +110,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -154,7 +154,7 @@ def _read_v1(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -201,7 +201,7 @@ def _read_v2(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -223,14 +223,14 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
-                    if s: s(n)
+                    if s: s(n, 1)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p3:
@@ -262,7 +262,7 @@ def _read_v3(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -284,14 +284,14 @@ def _read_v3(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
-                    if s: s(n)
+                    if s: s(n, 1)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p3:
@@ -300,7 +300,7 @@ def _read_v3(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.cordoned_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -310,7 +310,7 @@ def _read_v3(d, o, s, w):
                     if n < 0:
                         m.cordoned_log_dirs = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p3:

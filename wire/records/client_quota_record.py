@@ -116,7 +116,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 3, "Entity")
     m.entity = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _EntityData()
             k3 = d[o]

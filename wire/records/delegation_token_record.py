@@ -108,7 +108,7 @@ def _read_v0(d, o, s, w):
     else:
         n, o = compact_count(d, o, n, 1, "Renewers")
     m.renewers = l3 = []
-    if s: s(n)
+    if s: s(n, 1)
     for _ in range(n):
         k5 = d[o]
         if 0 < k5 < 128:

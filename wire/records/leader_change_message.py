@@ -121,7 +121,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "Voters")
     m.voters = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         if n > 4:
             for v3, t in iterate_iB(d[o:o + 5 * n]):
                 if t: break
@@ -151,7 +151,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 5, "GrantingVoters")
     m.granting_voters = l5 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         if n > 4:
             for v7, t in iterate_iB(d[o:o + 5 * n]):
                 if t: break
@@ -196,7 +196,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 21, "Voters")
     m.voters = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         if n > 4:
             for v3, v4, t in iterate_iUB(d[o:o + 21 * n]):
                 if t: break
@@ -225,7 +225,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 21, "GrantingVoters")
     m.granting_voters = l6 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         if n > 4:
             for v8, v9, t in iterate_iUB(d[o:o + 21 * n]):
                 if t: break

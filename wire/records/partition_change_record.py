@@ -133,7 +133,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -145,7 +145,7 @@ def _read_v0(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.isr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -155,7 +155,7 @@ def _read_v0(d, o, s, w):
                     if n < 0:
                         m.isr = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -169,7 +169,7 @@ def _read_v0(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -179,7 +179,7 @@ def _read_v0(d, o, s, w):
                     if n < 0:
                         m.replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -188,7 +188,7 @@ def _read_v0(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.removing_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -198,7 +198,7 @@ def _read_v0(d, o, s, w):
                     if n < 0:
                         m.removing_replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.removing_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -207,7 +207,7 @@ def _read_v0(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.adding_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -217,7 +217,7 @@ def _read_v0(d, o, s, w):
                     if n < 0:
                         m.adding_replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.adding_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -263,7 +263,7 @@ def _read_v1(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -275,7 +275,7 @@ def _read_v1(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.isr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -285,7 +285,7 @@ def _read_v1(d, o, s, w):
                     if n < 0:
                         m.isr = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -299,7 +299,7 @@ def _read_v1(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -309,7 +309,7 @@ def _read_v1(d, o, s, w):
                     if n < 0:
                         m.replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -318,7 +318,7 @@ def _read_v1(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.removing_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -328,7 +328,7 @@ def _read_v1(d, o, s, w):
                     if n < 0:
                         m.removing_replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.removing_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -337,7 +337,7 @@ def _read_v1(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.adding_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -347,7 +347,7 @@ def _read_v1(d, o, s, w):
                     if n < 0:
                         m.adding_replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.adding_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -361,7 +361,7 @@ def _read_v1(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.directories = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -371,7 +371,7 @@ def _read_v1(d, o, s, w):
                     if n < 0:
                         m.directories = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.directories = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p3:
@@ -410,7 +410,7 @@ def _read_v2(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -422,7 +422,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.isr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -432,7 +432,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.isr = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -446,7 +446,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -456,7 +456,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -465,7 +465,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.removing_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -475,7 +475,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.removing_replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.removing_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -484,7 +484,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.adding_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -494,7 +494,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.adding_replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.adding_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -508,7 +508,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.eligible_leader_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -518,7 +518,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.eligible_leader_replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -527,7 +527,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.last_known_elr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -537,7 +537,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.last_known_elr = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.last_known_elr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -546,7 +546,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.directories = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -556,7 +556,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.directories = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.directories = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p3:

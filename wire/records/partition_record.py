@@ -128,53 +128,53 @@ def _read_v0(d, o, s, w):
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.isr = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
-        if s: s(n)
+        if s: s(n, 1)
         m.isr = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.removing_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.removing_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.adding_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.adding_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     m.leader_recovery_state = 0
@@ -185,7 +185,7 @@ def _read_v0(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -221,66 +221,66 @@ def _read_v1(d, o, s, w):
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.isr = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
-        if s: s(n)
+        if s: s(n, 1)
         m.isr = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.removing_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.removing_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.adding_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.adding_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     m.leader, m.leader_epoch, m.partition_epoch, n = unpack_iiiB(d, o)
     o += 13
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.directories = [*unpack_short_U[n](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.directories = []
     else:
         n, o = compact_count(d, o, n, 16, "Directories")
-        if s: s(n)
+        if s: s(n, 1)
         m.directories = [*unpack_all_U[n](d, o)]
         o += 16 * n
     m.leader_recovery_state = 0
@@ -291,7 +291,7 @@ def _read_v1(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -325,66 +325,66 @@ def _read_v2(d, o, s, w):
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.isr = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
-        if s: s(n)
+        if s: s(n, 1)
         m.isr = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.removing_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.removing_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.adding_replicas = [*unpack_short_i[n](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
-        if s: s(n)
+        if s: s(n, 1)
         m.adding_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     m.leader, m.leader_epoch, m.partition_epoch, n = unpack_iiiB(d, o)
     o += 13
     if 1 < n < 128:
-        if s: s(n - 1)
+        if s: s(n - 1, 1)
         m.directories = [*unpack_short_U[n](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.directories = []
     else:
         n, o = compact_count(d, o, n, 16, "Directories")
-        if s: s(n)
+        if s: s(n, 1)
         m.directories = [*unpack_all_U[n](d, o)]
         o += 16 * n
     m.leader_recovery_state = 0
@@ -397,7 +397,7 @@ def _read_v2(d, o, s, w):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -414,7 +414,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.eligible_leader_replicas = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -424,7 +424,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.eligible_leader_replicas = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -433,7 +433,7 @@ def _read_v2(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.last_known_elr = [*unpack_short_i[n](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -443,7 +443,7 @@ def _read_v2(d, o, s, w):
                     if n < 0:
                         m.last_known_elr = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.last_known_elr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:

@@ -141,7 +141,7 @@ def _read_v0(d, o, s, w):
     else:
         m.current_voters = l2 = []
         if n:
-            if s: s(n)
+            if s: s(n, 1)
             if n > 4:
                 for v4, t in iterate_iB(d[o:o + 5 * n]):
                     if t: break

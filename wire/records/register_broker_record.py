@@ -191,7 +191,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             k3 = d[o]
@@ -221,7 +221,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l5 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e6 = _BrokerFeature()
             k7 = d[o]
@@ -253,7 +253,7 @@ def _read_v0(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -290,7 +290,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             k3 = d[o]
@@ -320,7 +320,7 @@ def _read_v1(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l5 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e6 = _BrokerFeature()
             k7 = d[o]
@@ -352,7 +352,7 @@ def _read_v1(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -388,7 +388,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             k3 = d[o]
@@ -418,7 +418,7 @@ def _read_v2(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l5 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e6 = _BrokerFeature()
             k7 = d[o]
@@ -450,7 +450,7 @@ def _read_v2(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -485,7 +485,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             k3 = d[o]
@@ -515,7 +515,7 @@ def _read_v3(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l5 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e6 = _BrokerFeature()
             k7 = d[o]
@@ -548,7 +548,7 @@ def _read_v3(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -560,14 +560,14 @@ def _read_v3(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
-                    if s: s(n)
+                    if s: s(n, 1)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p10:
@@ -596,7 +596,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             k3 = d[o]
@@ -626,7 +626,7 @@ def _read_v4(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l5 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e6 = _BrokerFeature()
             k7 = d[o]
@@ -660,7 +660,7 @@ def _read_v4(d, o, s, w):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
-        if s: s(t, True)
+        if s: s(t, 0)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -672,14 +672,14 @@ def _read_v4(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
-                    if s: s(n)
+                    if s: s(n, 1)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p10:
@@ -688,7 +688,7 @@ def _read_v4(d, o, s, w):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
-                    if s: s(n - 1)
+                    if s: s(n - 1, 1)
                     m.cordoned_log_dirs = [*unpack_short_U[n](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -698,7 +698,7 @@ def _read_v4(d, o, s, w):
                     if n < 0:
                         m.cordoned_log_dirs = None
                     else:
-                        if s: s(n)
+                        if s: s(n, 1)
                         m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p10:

@@ -152,7 +152,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _ControllerEndpoint()
             k3 = d[o]
@@ -182,7 +182,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l5 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e6 = _ControllerFeature()
             k7 = d[o]

@@ -168,7 +168,7 @@ def _read_v0(d, o, s, w):
         n, o = compact_count(d, o, n, 27, "Voters")
     m.voters = l1 = []
     if n:
-        if s: s(n)
+        if s: s(n, 1)
         for _ in range(n):
             e2 = _Voter()
             e2.voter_id, e2.voter_directory_id, n = unpack_iUB(d, o)
@@ -179,7 +179,7 @@ def _read_v0(d, o, s, w):
                 n, o = compact_count(d, o, n, 5, "Endpoints")
             e2.endpoints = l3 = []
             if n:
-                if s: s(n)
+                if s: s(n, 2)
                 for _ in range(n):
                     e4 = _Endpoint()
                     k5 = d[o]
