@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from mockraft.files.given_files import TEXT_BYTES_MAX
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.file_events import CaptureError, FileEvents
 from mockraft.spark_replay.formats.packet_sources import Split, open_packets
 from mockraft.spark_replay.formats.pcapng_blocks import PcapngBlocks
 
-_LINE = re.compile(rb"^([A-Z][A-Z0-9_]*) ([0-9a-fA-F]{64}) ((?:[0-9a-fA-F]{2})+)\s*$", re.MULTILINE)
+_LINE = re.compile(rb"^([A-Z][A-Z0-9_]*) ([0-9a-fA-F]{64}) ((?:[0-9a-fA-F]{2}){1,255})\s*$", re.MULTILINE)
 # Of a capture no more is searched for secrets, which are in front of the packets or soon after a handshake.
 _BYTES_MAX, _CHUNK_BYTES = 256 << 20, 1 << 20
 _Secret = tuple[bytes, str, bytes]
@@ -45,7 +46,9 @@ def read_key_log(path: str | None) -> KeyLog:
         return KeyLog()
     try:
         with CaptureFile(path) as file:
-            data = file.read_at(0, file.size or 0)
+            if (size := file.size or 0) > TEXT_BYTES_MAX:
+                raise KeyLogError(f"{path}: has more than {TEXT_BYTES_MAX:,} bytes")
+            data = file.read_at(0, size)
     except CaptureError as error:
         raise KeyLogError(f"{path}: {error.problem}") from None
     found = KeyLog(path)

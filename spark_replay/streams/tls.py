@@ -40,8 +40,8 @@ _RECORD_BYTES_MAX = (1 << 14) + 2048
 _TAG_BYTES = 16
 # What a client may send before its server's hello is read: a chunk has all bytes of one side, then of the other.
 _UNREAD_BYTES_MAX = 64 << 20
-# How many numbers are tried for all records after a gap.
-_TRIALS_MAX = 1 << 14
+# How many numbers are tried for records after gaps: so many at first, and one more for each two captured bytes.
+_TRIALS, _TRIALS_MAX, _BYTES_PER_TRIAL = 1 << 8, 1 << 14, 2
 _RECORD_START: Final = re.compile(rb"\x17\x03\x03")
 
 
@@ -78,7 +78,7 @@ class TlsSide:
     number: int = 0
     keys: list[_Key] = field(default_factory=list)
     is_encrypted: bool = False
-    trials: int = _TRIALS_MAX
+    trials: int = _TRIALS
     passed: int = 0
 
     @property
@@ -142,6 +142,7 @@ class Decryption:
             return
         _, side = _of(connection, direction)
         side.held = joined([side.held, stretch]) if side.held else stretch
+        side.trials = min(_TRIALS_MAX, side.trials + len(stretch.data) // _BYTES_PER_TRIAL)
         try:
             self._advance(connection, direction)
         except TlsError as error:
@@ -164,7 +165,7 @@ class Decryption:
         held = len(side.held.data) if side.held else 0
         side.missing += held + size
         side.passed += held
-        side.held, side.trials = None, _TRIALS_MAX
+        side.held = None
 
     def _advance(self, connection: Connection, direction: Direction) -> None:
         """Open all whole records. Raises TlsError."""

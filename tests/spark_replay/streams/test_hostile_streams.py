@@ -6,10 +6,12 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from pathlib import Path
 from random import Random
 
 from mockraft.spark_replay.frames import read_frames
+from mockraft.spark_replay.key_logs import read_key_log
 
 from ...budgets import sample, soak
 from ...rows import each_row
@@ -131,6 +133,37 @@ def refused_connections(count: int) -> Iterator[Packet]:
         yield packet(2 * number + 1, 0, b"", from_client=False, flow=flow, flags=RST | ACK)
 
 
+RANDOM = bytes(32)
+LABELS = [f"{end}_{name}" for end in ("CLIENT", "SERVER") for name in ("HANDSHAKE_TRAFFIC_SECRET", "TRAFFIC_SECRET_0")]
+KEY_LOG = "".join(f"{label} {RANDOM.hex()} {RANDOM.hex()}\n" for label in LABELS)
+CLIENT_HELLO, SERVER_HELLO = (
+    bytes.fromhex(f"160303{size:04x}{kind}0000{size - 4:02x}0303") + RANDOM + bytes.fromhex(rest)
+    for size, kind, rest in ((41, "01", "00 0000 00"), (48, "02", "00 1301 00 0006 002b 0002 0304"))
+)
+NO_RECORD = b"\x17\3\3\0\x16" + bytes(22)
+
+
+def tls(client_port: int, gaps: Iterator[int]) -> Iterator[Packet]:
+    flow, seq = Flow(client_port=client_port), 1 + len(SERVER_HELLO)
+    yield packet(0, 0, b"", flow=flow, flags=SYN)
+    yield packet(1, 0, b"", from_client=False, flow=flow, flags=SYN | ACK)
+    yield packet(2, 1, CLIENT_HELLO, flow=flow)
+    yield packet(3, 1, SERVER_HELLO, from_client=False, flow=flow)
+    for number, gap in enumerate(gaps):
+        seq += gap
+        yield packet(4 + number, seq, NO_RECORD, from_client=False, flow=flow)
+        seq += len(NO_RECORD)
+
+
+def a_gap_before_every_tls_record(count: int) -> Iterator[Packet]:
+    yield from tls(20_000, repeat(22, count))
+
+
+def a_large_gap_in_every_tls_connection(count: int) -> Iterator[Packet]:
+    for number in range(count // 5):
+        yield from tls(20_000 + number, repeat(1 << 20, 1))
+
+
 def anything(count: int) -> Iterator[Packet]:
     rng = Random(count)
     segments = conversation(exchanges(count // 20, rng), segment_bytes=rng.choice([7, 60]))
@@ -155,13 +188,16 @@ KINDS: list[PacketsOf] = [
     half_a_frame_in_every_connection,
     one_byte_each_backwards,
     headers_that_never_hold,
+    a_gap_before_every_tls_record,
     refused_connections,
+    a_large_gap_in_every_tls_connection,
     anything,
 ]
 
 
 def hostile(path: Path, kind: PacketsOf, count: int) -> Path:
     path.write_bytes(pcap([*packets(OPENED), *kind(count)]))
+    path.with_name("key.log").write_text(KEY_LOG)
     return path
 
 
@@ -174,7 +210,7 @@ def calls_of(path: Path) -> int:
 
     sys.setprofile(count)
     try:
-        for _ in read_frames(path):
+        for _ in read_frames(path, key_log=path.with_name("key.log")):
             pass
     finally:
         sys.setprofile(None)
@@ -187,8 +223,9 @@ def test_hostile_streams_take_work_and_memory_in_proportion(tmp_path: Path, kind
     # The first run fills tables that stay.
     calls_of(few)
     assert calls_of(many) - calls_of(few) < CALLS_PER_BYTE * (many.stat().st_size - few.stat().st_size)
+    key_log = read_key_log(str(many.with_name("key.log")))
     tracemalloc.start()
-    for _ in read_frames(many, conn_events=[]):
+    for _ in read_frames(many, conn_events=[], key_log=key_log):
         pass
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -199,9 +236,9 @@ READ = """
 import resource, sys
 from mockraft.spark_replay import read_frames
 
-events = []
-for path in sys.argv[1:]:
-    frames = sum(batch.num_rows for batch in read_frames(path, conn_events=events))
+events, key_log, *paths = [], *sys.argv[1:]
+for path in paths:
+    frames = sum(batch.num_rows for batch in read_frames(path, conn_events=events, key_log=key_log))
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(used.ru_maxrss * 1024, int((used.ru_utime + used.ru_stime) * 1e9))
 """
@@ -211,9 +248,8 @@ for path in sys.argv[1:]:
 @each_row("kind", KINDS)
 def test_large_hostile_captures_are_linear(tmp_path: Path, kind: PacketsOf) -> None:
     small, large = hostile(tmp_path / "small", kind, 1000), hostile(tmp_path / "large", kind, 200_000)
-    ended = subprocess.run(
-        [sys.executable, "-c", READ, str(small), str(large)], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", READ, *map(str, (tmp_path / "key.log", small, large))]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
     (memory, cpu_ns), (all_memory, all_cpu_ns) = (map(int, line.split()) for line in ended.stdout.splitlines())
     size = large.stat().st_size
     assert all_memory - memory < 100_000_000 + BYTES_PER_BYTE * size
