@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 CLOCK_SKEW_S: Final = 30
 """`sasl.oauthbearer.clock.skew.seconds`; for signed tokens only."""
 SIGNATURES: Final = tuple(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512))
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _OPTION: Final = "sasl_oauthbearer_jwks_endpoint_url"
 
 
@@ -50,7 +52,7 @@ class TokenRules(NamedTuple):
         skew_s = 0 if self.keys is None else CLOCK_SKEW_S
         now_s = now_ms / 1000
         user, end_s = claims.get("sub"), _seconds(claims, "exp")
-        if not isinstance(user, str) or not user.strip():
+        if not isinstance(user, str) or not user.strip() or _SURROGATE.search(user):
             raise InvalidTokenError("it has no sub")
         if end_s is None:
             raise InvalidTokenError("it has no exp")
@@ -97,11 +99,12 @@ def token_rules(url: str | None, audience: tuple[str, ...], issuer: str | None) 
     jwt = _jwt()
     try:
         found = jwt.PyJWKSet.from_json(read_url(url))
+        keys = {key.key_id: key for key in found.keys}
     except OSError as error:
         raise ValueError(f"{_OPTION}={url}: {error.strerror}") from None
-    except (jwt.PyJWTError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+    except (jwt.PyJWTError, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as wrong:
         raise ValueError(f"{_OPTION}={url}: no JWKS: {wrong}") from None
-    return TokenRules({key.key_id: key for key in found.keys}, audience, issuer)
+    return TokenRules(keys, audience, issuer)
 
 
 def _jwt() -> ModuleType:

@@ -163,6 +163,7 @@ def test_scrams_last_message_must_prove_the_password(peer: Any, change: str) -> 
 KEY = Ed25519PrivateKey.generate()
 RSA_KEY = rsa.generate_private_key(65537, 2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
+PUBLIC = json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(KEY.public_key()))
 NOW_S = START_MS // 1000
 CLAIMS = {"sub": "alice", "aud": "kafka", "iss": "issuer", "iat": NOW_S, "exp": NOW_S + 60}
 DEEP = base64.urlsafe_b64encode(b"[" * 100_000).decode().rstrip("=")
@@ -186,6 +187,7 @@ def signed(kid: str | None = "a", key: Any = KEY, algorithm: str = "EdDSA", **cl
         "a key that is not there": (signed("b"), "the JWKS has no key 'b'"),
         "no key named, of two": (signed(None), "the JWKS has no key None"),
         "a secret": (signed(key="x" * 64, algorithm="HS256"), "The specified alg value is not allowed"),
+        "half a surrogate pair": (signed(sub="\ud800"), "it has no sub"),
         "unsecured": (sasl.unsecured_token("alice"), "The specified alg value is not allowed|no key"),
         "RS256 for another kind of key": (signed(key=RSA_KEY, algorithm="RS256"), "OAUTHBEARER"),
         "ES256 for another kind of key": (signed(key=EC_KEY, algorithm="ES256"), "OAUTHBEARER"),
@@ -201,8 +203,7 @@ def test_a_signed_token_must_have_what_kafka_asks_for(
     make_listener: Any, tmp_path: Path, token: str, reason: str | None
 ) -> None:
     keys = tmp_path / "jwks.json"
-    public = json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(KEY.public_key()))
-    keys.write_text(json.dumps({"keys": [{**public, "kid": "a"}, {**public, "kid": "another"}]}))
+    keys.write_text(json.dumps({"keys": [{**PUBLIC, "kid": "a"}, {**PUBLIC, "kid": "another"}]}))
     peer = make_listener(
         sasl_enabled_mechanisms=("OAUTHBEARER",),
         sasl_oauthbearer_jwks_endpoint_url=keys.as_uri(),
@@ -230,6 +231,8 @@ def test_a_signed_token_must_have_what_kafka_asks_for(
         "deep": ("[" * 200_000, "no JWKS"),
         "no keys": ('{"keys": []}', "no JWKS"),
         "another tree": ("[1]", "no JWKS"),
+        "an id that is no text": (json.dumps({"keys": [{**PUBLIC, "kid": []}]}), "no JWKS"),
+        "an algorithm without a key": (json.dumps({"keys": [{**PUBLIC, "alg": "none"}]}), "no JWKS"),
         "half a key": ('{"keys": [{"kty": "RSA", "n": "AQ"}]}', "no JWKS"),
     },
 )
