@@ -87,7 +87,7 @@ _REPLICAS: Final = re.compile(rf"{_ID}:{_ID}(?:,{_ID}:{_ID})*")
 
 
 class Redactor:
-    """Redaction with one key; `prefixes` are those of ACLs. `originals` are the texts so far by their hash."""
+    """Redaction with one key; `originals` are the texts so far by their hash."""
 
     def __init__(self, key: bytes, prefixes: Iterable[str] = ()) -> None:
         """Take a key. ValueError for one that could be tried."""
@@ -95,15 +95,22 @@ class Redactor:
             about = f"a key of {len(key)} bytes can be guessed"
             raise ValueError(f"{about}: it needs {KEY_BYTES_MIN} (mockraft random-uuid)")
         self._key = key
-        self.prefixes = {*prefixes}
+        self._prefixes: dict[int, set[str]] = {}
+        self.add_prefixes(prefixes)
         self.originals: dict[str, str] = {}
         self.unknown_records = 0
+
+    def add_prefixes(self, prefixes: Iterable[str]) -> None:
+        """Add prefixes of ACLs, by their lengths: a text of 32 KB is not tried at each of its characters."""
+        for prefix in filter(None, prefixes):
+            self._prefixes.setdefault(len(prefix), set()).add(prefix)
 
     def text(self, text: str) -> str:
         """Return one of Kafka's own texts as it is, and the hash of any other text, after those of its prefixes."""
         if text in _WORDS:
             return text
-        starts = [text[:end] for end in range(1, len(text)) if text[:end] in self.prefixes] if self.prefixes else []
+        lengths = sorted(length for length in self._prefixes if length < len(text))
+        starts = [text[:length] for length in lengths if text[:length] in self._prefixes[length]]
         parts = ["", *starts[:_PREFIXES_MAX], text]
         return "".join(self._hash(each, each[len(start) :]) for start, each in pairwise(parts))
 
@@ -207,7 +214,8 @@ def redacted(history: History, redactor: Redactor) -> History:
     try:
         data = b"" if snapshot is None else snapshot.read(0, snapshot.size)
         whole = [StoredBatch(header, data) for header in record_batch.read_headers(data)]
-        redactor.prefixes |= {each for batch in (*whole, *history.batches) for each in _acl_prefixes(batch)}
+        for batch in (*whole, *history.batches):
+            redactor.add_prefixes(_acl_prefixes(batch))
         if snapshot is not None:
             snapshot = Snapshot(snapshot.id, b"".join(redactor.batch(data, header) for header, data in whole))
         batches = [_stored(redactor.batch(data, header)) for header, data in history.batches]
