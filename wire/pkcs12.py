@@ -36,6 +36,8 @@ def certificates_in_der(path: Path, password: str | None) -> bytes:
 
 def _read(path: Path, password: str | None) -> pkcs12.PKCS12KeyAndCertificates:
     try:
+        if "\0" in (password or ""):  # at which cryptography would panic
+            raise ValueError("the password has a null character")
         return pkcs12.load_pkcs12(read_file(path), password.encode() if password else None)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ValueError(f"{path}: {error} (PKCS12, {'with a' if password else 'without a'} password)") from error

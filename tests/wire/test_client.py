@@ -30,6 +30,7 @@ from mockraft.wire.messages.api_versions_response import ApiVersion, ApiVersions
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.pkcs12 import own_in_pem
 from mockraft.wire.sasl import SaslLogin
 from mockraft.wire.scram import ScramUser
 
@@ -376,6 +377,8 @@ async def test_keys_and_authorities_are_in_pkcs12_or_encrypted_pem(
         for security in (in_pkcs12, in_pem):
             await (await logged_in(running, security)).close()
         assert {exchange.principal for exchange in running.journal.exchanges()} == {"User:CN=b"}
+    with pytest.raises(ValueError, match=r"own\.p12: the password has a null character"):
+        own_in_pem(own, "a\0b")
 
 
 @pytest.mark.parametrize(
