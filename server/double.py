@@ -24,6 +24,7 @@ from mockraft.releases import DEFAULT, release
 from mockraft.server.complaints import Complaint, complain, failures, unexpected_requests, unfired_faults, unused_stubs
 from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.offers import Offer, read_ranges
+from mockraft.server.raft.states import Role
 from mockraft.server.request_types import finds_requests
 from mockraft.server.running import NothingRunsError, RunningController, most_advanced, quorum_failure, running_node
 from mockraft.server.scripted import ScriptedRequests
@@ -419,8 +420,11 @@ class Double:
         """Reason why nothing can be committed now: no majority works, or no leader is known. None if it can."""
         if (failure := quorum_failure(self.nodes())) is not None:
             return failure
-        controllers = [each.controller for each in self.nodes().values()]
-        has_leader = any(each.epoch != STANDBY or each.raft.leader_endpoint is not None for each in controllers)
+        # Nodes may know a leader that is no more.
+        has_leader = any(
+            each.epoch != STANDBY or (each.raft.role is Role.FOLLOWER and each.raft.leader_id not in self.nodes())
+            for each in (node.controller for node in self.nodes().values())
+        )
         return None if has_leader else "no controller is active"
 
     def advance(self, ms: int) -> None:

@@ -148,6 +148,8 @@ async def test_voters_change_and_a_refusal_is_the_error_of_the_fault(tmp_path: P
         assert quorum.node(3002).controller.raft.key != voter.key
     async with Quorum(3, **options) as quorum:
         assert {each.node_id for each in quorum.state.quorum().voters} == {3000, 3001}
+        quorum.script.faults.add("lose_disk", node_id=await quorum.wait_for_leader())
+        await quorum.wait_until(lambda: quorum.failure == "no controller is active")
     async with Controller() as alone:
         with pytest.raises(ValueError, match="node 3000 cannot lose its log"):
             alone.script.faults.add("lose_disk", node_id=3000)
