@@ -61,11 +61,14 @@ class CapturedLog:
 
     def learn_topics(self, response: FetchResponse, renaming: Renaming) -> None:
         """Pair the topic ids found in a live Fetch response."""
+        names = set[str]()
         for record in _records(response):
             if isinstance(record, TopicRecord):
                 self._live_ids.setdefault(record.name, {})[record.topic_id] = None
-                for pair in zip(self._ids.get(record.name, ()), self._live_ids[record.name], strict=False):
-                    renaming.learn(TOPIC_ID, *map(uuids.text_of, pair))
+                names.add(record.name)
+        for name in names:
+            for pair in zip(self._ids.get(name, ()), self._live_ids[name], strict=False):
+                renaming.learn(TOPIC_ID, *map(uuids.text_of, pair))
 
     def put_replicas(self, request: CreateTopicsRequest, response: CreateTopicsResponse) -> None:
         """Set the replica assignments of a CreateTopics request, in place, to those in `response`."""
