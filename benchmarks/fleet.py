@@ -52,7 +52,7 @@ def run(kind: str, size: Size) -> Run:
             out = Path(folder) / "run.json"
             fleet = ["--brokers", str(size.brokers), "--ramp", str(size.ramp_s), "--for", str(size.for_s)]
             where = ["--bootstrap-controller", f"{process.host}:{process.port}", "--cluster-id", process.cluster_id]
-            command = [sys.executable, "-m", "mockraft", "fleet", *fleet, *where, "--json", str(out), "--plain"]
+            command = [sys.executable, "-m", "mockraft", "fleet", *fleet, *where, "--json", str(out)]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
             if done.returncode not in EXIT_CODES:
                 raise RuntimeError(f"mockraft fleet ended with {done.returncode}:\n{done.stdout}")
