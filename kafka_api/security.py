@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mockraft.files.keystore_formats import is_pkcs12
-from mockraft.kafka_api.authentication.bearer_tokens import TokenRules, token_rules
 
 if TYPE_CHECKING:
+    from mockraft.kafka_api.authentication.bearer_tokens import TokenRules
+    from mockraft.kafka_api.authentication.distinguished_name import PrincipalMapper
     from mockraft.wire.client_security import ClientSecurity
     from mockraft.wire.sasl import SaslLogin
     from mockraft.wire.scram import ScramUser
@@ -68,23 +69,29 @@ class ServerSecurity:
             if value not in allowed:
                 raise ValueError(f"{name}={value!r}: it must be {' or '.join(allowed)}")
         if self.ssl_principal_mapping_rules != DEFAULT_MAPPING:
-            from mockraft.kafka_api.authentication.distinguished_name import PrincipalMapper
-
-            PrincipalMapper(self.ssl_principal_mapping_rules)
+            self.principal_mapper()
         if uses_sasl(protocol) and not self.sasl_enabled_mechanisms:
             raise ValueError(f"security_protocol={protocol} needs sasl_enabled_mechanisms: {', '.join(MECHANISMS)}")
         if uses_tls(protocol):
             _check_files(self)
-        self.read_token_rules()
+        if "OAUTHBEARER" in self.sasl_enabled_mechanisms:
+            self.read_token_rules()
         if self.client_security is not None:
             self.check_client("client_security", self.client_security)
         if "" in self.plain_users or "" in self.plain_users.values():
             raise ValueError("plain_users: neither a name nor a password may be empty")
 
+    # Imported by the listeners that need them, so that a PLAINTEXT listener starts faster.
+    def principal_mapper(self) -> PrincipalMapper:
+        """Return what names the users of certificates. Raises ValueError for an invalid rule."""
+        from mockraft.kafka_api.authentication.distinguished_name import PrincipalMapper
+
+        return PrincipalMapper(self.ssl_principal_mapping_rules)
+
     def read_token_rules(self) -> TokenRules:
         """Return the rules for tokens of OAUTHBEARER. Raises ValueError if the JWKS cannot be read."""
-        if "OAUTHBEARER" not in self.sasl_enabled_mechanisms:
-            return TokenRules()
+        from mockraft.kafka_api.authentication.bearer_tokens import token_rules
+
         url, issuer = self.sasl_oauthbearer_jwks_endpoint_url, self.sasl_oauthbearer_expected_issuer
         return token_rules(url, self.sasl_oauthbearer_expected_audience, issuer)
 

@@ -24,15 +24,12 @@ def logins_of(
     rng: random.Random | None,
 ) -> Logins:
     """Return the logins of a listener; `rng` makes the nonces of SASL, which must not be predictable."""
-    # Imported by the protocols that need them, so that a PLAINTEXT listener starts faster.
     if uses_sasl(security.security_protocol):
+        # Here, so that a PLAINTEXT listener starts faster.
         from mockraft.kafka_api.authentication.sasl_exchange import exchanges
 
         assert rng is not None, "a SASL listener needs rng"
         return Logins(limits, exchanges(security, apis, credentials, rng))
     if uses_tls(security.security_protocol):
-        from mockraft.kafka_api.authentication.distinguished_name import PrincipalMapper
-
-        mapper = PrincipalMapper(security.ssl_principal_mapping_rules)
-        return Logins(limits, name_of_certificate=mapper.name_of_certificate)
+        return Logins(limits, name_of_certificate=security.principal_mapper().name_of_certificate)
     return Logins(limits)

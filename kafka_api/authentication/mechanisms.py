@@ -57,7 +57,7 @@ BeginLogin = Callable[[str, int], Mechanism]
 
 def logins_with(security: ServerSecurity, credentials: Credentials, rng: random.Random) -> BeginLogin:
     """Return what begins a listener's logins. Raises ValueError as `read_token_rules`."""
-    rules = security.read_token_rules()
+    rules = security.read_token_rules() if OAUTHBEARER in security.sasl_enabled_mechanisms else TokenRules()
 
     def begin(name: str, now_ms: int) -> Mechanism:
         if name == PLAIN:

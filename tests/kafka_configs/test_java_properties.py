@@ -74,12 +74,25 @@ def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
     assert "a=b;c" not in repr(expected)
 
 
+BEARER = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+
+
+def test_the_token_of_a_file_is_the_login_with_oauthbearer(tmp_path: Path) -> None:
+    path = tmp_path / "a token"
+    path.write_text("header.claims.signature\n")
+    found = security_of({**BEARER, "sasl.oauthbearer.token.endpoint.url": path.as_uri()})
+    assert found.login == SaslLogin("OAUTHBEARER", "", "header.claims.signature")
+
+
 @each_row(
     ("properties", "reason"),
     [
         ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL or"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "username"),
         ({"security.protocol": "SASL_SSL", "sasl.jaas.config": 'x username="a" password="b"'}, "GSSAPI"),
+        ({**BEARER, "sasl.jaas.config": 'x username="a";'}, "it must have sasl.oauthbearer.token.endpoint.url, or"),
+        ({**BEARER, "sasl.oauthbearer.token.endpoint.url": "http://a/b"}, "=http://a/b: it must be a file:/"),
+        ({**BEARER, "sasl.oauthbearer.token.endpoint.url": "file:/no/token"}, "=file:/no/token: No such file"),
         ({"ssl.keystore.location": "/a", "ssl.keystore.type": "BCFKS"}, "ssl.keystore.type is BCFKS: mockraft reads"),
     ],
 )

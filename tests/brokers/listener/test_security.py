@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.kafka.security import ListenerSecurity
+from mockraft.kafka.security import ListenerSecurity, Mechanism
 from mockraft.wire import client, error_codes
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.connection import endpoint_of
@@ -35,15 +35,18 @@ async def test_the_name_in_a_clients_certificate_goes_with_its_forwarded_request
         assert controller.requests("BrokerRegistration")[0].principal == "User:CONTROLLER"
 
 
-async def test_only_a_client_that_has_logged_in_may_ask_for_tokens(tmp_path: Path) -> None:
-    security = ListenerSecurity(tmp_path, "SASL_PLAINTEXT", mechanism="PLAIN")
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
+async def test_only_a_client_that_has_logged_in_may_ask_for_tokens(tmp_path: Path, mechanism: Mechanism) -> None:
+    security = ListenerSecurity(tmp_path, "SASL_PLAINTEXT", mechanism=mechanism)
     async with Controller(brokers=1, **security.controller_options) as controller:
         connection = await connected(controller, security.client)
         requests = (CreateDelegationTokenRequest(), DescribeDelegationTokenRequest())
         codes = [(await connection.send(each)).error_code for each in requests]  # type: ignore[attr-defined]
         await connection.close()
         assert codes == [error_codes.DELEGATION_TOKEN_AUTH_DISABLED] * 2
-        assert controller.requests("CreateDelegationToken")[-1].forwarded_by == 1
+        created = controller.requests("CreateDelegationToken")[-1]
+        assert created.forwarded_by == 1
+        assert created.principal == "User:broker"
 
 
 async def test_a_broker_that_cannot_log_in_is_not_waited_for(tmp_path: Path) -> None:
