@@ -201,7 +201,7 @@ class Listener(Generic[ApiT, ContextT]):
         return effects
 
     def node_of(self, api_key: int, frame: bytes) -> Hashable:
-        """Return the node of the cluster that sends a frame which others depend on, if it has turns of its own."""
+        """Return the cluster node that sent a frame, if its requests have turns apart from those of clients."""
         return None
 
     def step(self, connection_id: int, data: bytes, now_ms: int, is_late: bool = False) -> Effects:

@@ -3,8 +3,8 @@
 What sockets have sent is answered in the iteration of the event loop that reads it, for 5 ms. Whatever comes
 later, is long or belongs to an API whose answers took long lately waits here. In some iterations short requests have
 some milliseconds, in the next one a single dear request is answered, and nothing else. uvloop writes at the end of an
-iteration; so an answer waits for no dear request that came after it, and a heartbeat for one at most. What a fetch of
-a follower in this process takes, several iterations, meets one or two.
+iteration; so an answer waits for no dear request that came after it, and a heartbeat for one at most. A fetch of a
+follower in the same process takes several iterations, so it waits for one or two dear requests.
 
 Within both kinds an API has a turn when its answers have taken the least time so far, then each of its clients in
 turn, then each connection of that client. So nobody gains by more APIs, clients or connections than others have, but

@@ -186,7 +186,7 @@ class Node(Listener[AnyApi, RequestContext]):
         return RequestContext(header, client, now_ms, self.apis)
 
     def node_of(self, api_key: int, frame: bytes) -> Hashable:
-        """Return the broker whose heartbeat has its epoch, or the voter or broker that names itself as Kafka's do."""
+        """Return the sender: a broker whose heartbeat has its epoch, or a voter or broker that the client id names."""
         if api_key not in _BETWEEN_NODES:
             return None
         brokers = self.controller.image.cluster.brokers
